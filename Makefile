@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Tests start many processes; without bytecode each would compile what it imports, which takes longer than what it is started for.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo test slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean

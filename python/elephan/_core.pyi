@@ -169,10 +169,10 @@ class Scenario:
         """Links, flows and times as engines see them.
 
         These are the `labels` of flows, and when they start (None if that is drawn); `links` with name, rate, the
-        weights of classes, and what they are like before the `changes`, in order of time; the number of the
-        `bottleneck`; the rate of all streams of datagrams that are constant; the measuring window, `from_s` to `to_s`;
-        and the longest round-trip time of a flow without queueing. An algorithm from outside need not be registered for
-        it.
+        weights of classes, and what they are like before the `changes`, in order of time; the `routes` of data of each
+        flow, as numbers of links; the number of the `bottleneck`; the rate of all streams of datagrams that are
+        constant; the measuring window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing.
+        An algorithm from outside need not be registered for it.
         """
 
     @property
@@ -297,8 +297,8 @@ def read_captures(paths: Sequence[PathLike[str]]) -> list[dict[str, Any]]:
 def measure_host(request: str) -> str:
     """Carries out one measurement of this host (JSON), and returns what was measured (JSON).
 
-    Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range,
-    `OSError` where the system refuses something. For Linux only.
+    Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for another request, `OSError`
+    where the system refuses something. For Linux only.
     """
 
 def run_packetdrill(
@@ -670,7 +670,7 @@ class VirtualProbe:
         """Bytes of IP packets so far, in both directions together, at most."""
 
     def elapsed(self) -> float:
-        """Virtual seconds since the session began."""
+        """Seconds since the session began."""
 
     def sleep(self, seconds: float) -> None:
         """Lets virtual time pass."""
@@ -678,7 +678,14 @@ class VirtualProbe:
     def stream(
         self, sizes: Sequence[int], due_ns: Sequence[int], echo: bool = False, linger: float = 0.2
     ) -> dict[str, Any]:
-        """As `ProbeClient.stream`."""
+        """Sends datagrams on a schedule, which the server perhaps echoes.
+
+        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to
+        `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`:
+        sequence numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel
+        gave the times of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP
+        packets. Times are ns since 1970 on the clock of their host; zero means that it did not happen.
+        """
 
     def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
         """Is refused: there is no TCP in this virtual time."""

@@ -39,7 +39,7 @@ class Quantity:
 
     def verdict(self) -> tuple[str, str]:
         """The verdict, and the mean deviation with its interval."""
-        place = Place.sampled("", above=self.low, below=self.high)
+        place = Place("", (), lambda: None, above=self.low, below=self.high)
         same = self.discrete and len(set(self.deviations)) == 1
         finding = judged(place, self.deviations, looks=1, places=1, same=same)
         shown = finding.found.text

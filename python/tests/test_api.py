@@ -2,8 +2,12 @@
 
 import json
 import pickle
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +52,15 @@ def test_frames_have_the_columns_of_the_field(run):
     late = run.flows.filter(pl.col("flow") == 1)
     assert late["time_s"].min() >= 1.0
     assert set(run.queues["link"].unique()) == {"bottleneck", "bottleneck.reverse"}
+
+
+def test_timeouts_that_a_kernel_does_not_report_are_null(run):
+    flows = run.columns["flows"]
+    unknown = {**run.columns, "flows": {**flows, "timeouts": np.full_like(flows["timeouts"], 2**32 - 1)}}
+    assert run.flows["timeouts"].null_count() == 0
+    frame = replace(run, columns=unknown).flows
+    assert frame["timeouts"].null_count() == len(frame)
+    assert frame["timeouts"].dtype == pl.UInt32
 
 
 def test_goodput_in_the_frame_adds_up_to_the_bytes_delivered(run):
@@ -182,6 +195,14 @@ def test_transfers_are_listed():
     assert run.summary.transfers.count <= len(done)
 
 
+def test_a_plan_has_the_links_that_each_flow_crosses():
+    link = {"name": "only", "from": "a", "to": "b", "rate": "10 Mbit/s", "delay": "1 ms"}
+    flows = [{"cc": "reno", "from": "a", "to": "b", "count": 2}, {"cc": "reno", "from": "b", "to": "a"}]
+    plan = elephan.Scenario({"duration": "1 s", "link": [link], "flow": flows}).plan
+    crossed = [[plan["links"][number]["name"] for number in route] for route in plan["routes"]]
+    assert crossed == [["only"], ["only"], ["only.reverse"]]
+
+
 def test_events_are_kept_on_request():
     run = elephan.run(small(duration="2 s", trace={"events": True}))
     assert {"send", "ack", "receive"} <= set(run.events["kind"].unique())
@@ -252,3 +273,33 @@ def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
     folder = result.save(tmp_path / "comparison")
     assert (folder / "cwnd.png").stat().st_size > 10_000
     assert len(pl.read_csv(folder / "table.csv")) == 2 * len(METRICS)
+
+
+def test_summaries_are_read_by_several_threads_at_once() -> None:
+    """msgspec prepares a class and its parts at first use; a thread that came meanwhile ended the process by SIGSEGV."""
+    script = """
+import threading, time
+from elephan.api.part import Part
+
+def slow():
+    # msgspec evaluates this type while it prepares the class around it: now comes another thread.
+    if not others:
+        others.append(threading.Thread(target=lambda: read.append(Outer.from_dict({"inner": {"x": 2.0}}))))
+        others[0].start()
+        for _ in range(1000):
+            time.sleep(0)
+    return float
+
+class Inner(Part):
+    x: "slow()"
+
+class Outer(Part):
+    inner: Inner
+
+others, read = [], []
+read.append(Outer.from_dict({"inner": {"x": 1.0}}))
+others[0].join()
+assert sorted(part.inner.x for part in read) == [1.0, 2.0]
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

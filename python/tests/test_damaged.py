@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,53 +12,48 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from page_client import client_of, results_in
+from starlette.testclient import TestClient
 
-import elephan
 from elephan import ScenarioError
 from elephan.api.run import TABLES, Run
 from elephan.base.documents import damage
-from elephan.report.read import read
 from elephan.studies.sweeps import Dataset, SweepError
 
-SCENARIO = """
-name = "small"
-duration = "1 s"
-path = { rate = "2 Mbit/s", rtt = "20 ms", buffer = "10 packets" }
-cbr = [{ rate = "100 kbit/s" }]
-flow = [{ cc = "reno", size = "20 kB", transfers = 3 }]
-trace = { events = true }
-sweep = { "flow.0.cc" = ["reno", "htcp"] }
-"""
 # Values that can replace an expected value.
 ODD = [None, True, -1, 1e308, 2**70, "", "../..", "\x1b[31m\n", [], [[]], {}, {"scenario": None}, "NaN"]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of a run and of a sweep."""
-    folder = tmp_path_factory.mktemp("whole")
-    scenario = folder / "scenario.toml"
-    scenario.write_text(SCENARIO, encoding="utf-8")
-    assert all(one.ok for one in elephan.sweep(scenario, out=folder / "sweep", workers=1))
-    scenario.write_text(SCENARIO.partition("sweep =")[0], encoding="utf-8")
-    elephan.run(elephan.load(scenario)).save(folder / "run")
-    return folder
+    return results_in(tmp_path_factory.mktemp("whole"))
 
 
-def look_at_run(folder: Path) -> None:
-    """Run everything that reads a run's folder."""
-    run = Run.load(folder)
-    for name in TABLES:
-        getattr(run, name)
-    read(folder)
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    with client_of(tmp_path) as client:
+        yield client
 
 
-def look_at_sweep(folder: Path) -> None:
-    """Run everything that reads a sweep's folder."""
-    data = Dataset(folder)
-    data.runs()
-    data.samples("flows")
-    read(folder)
+def look_at_tables(folder: Path) -> None:
+    """Read all tables of a run, or of a sweep."""
+    if folder.name == "run":
+        run = Run.load(folder)
+        for name in TABLES:
+            getattr(run, name)
+    if folder.name == "sweep":
+        data = Dataset(folder)
+        data.runs()
+        data.samples("flows")
+
+
+def look_at_page(client: TestClient, name: str) -> None:
+    """Request results, and the list that has them."""
+    assert client.get("/api/results").status_code == 200
+    for path in ("/api/content", "/api/report"):
+        answer = client.get(path, params={"name": name})
+        assert answer.status_code in (200, 404, 422)
+        assert answer.status_code == 200 or len(answer.json()["mistakes"]) == 1
 
 
 def replaced(value: Any, steps: list[int], odd: Any) -> Any:
@@ -91,7 +86,7 @@ def damaged(data: bytes, kind: str, place: float, odd: int, more: bytes, steps: 
     }[kind]
 
 
-@pytest.mark.parametrize(("what", "look"), [("run", look_at_run), ("sweep", look_at_sweep)])
+@pytest.mark.parametrize("what", ["run", "comparison", "sweep", "reproduction"])
 @given(
     which=st.integers(0, 1000),
     kind=st.sampled_from(["value", "cut", "change", "insert", "remove", "empty", "absent", "folder"]),
@@ -107,9 +102,9 @@ def damaged(data: bytes, kind: str, place: float, odd: int, more: bytes, steps: 
 )
 def test_damaged_results_are_read_or_refused_in_one_line(
     whole: Path,
+    client: TestClient,
     tmp_path: Path,
     what: str,
-    look: Callable[[Path], None],
     which: int,
     kind: str,
     place: float,
@@ -128,9 +123,10 @@ def test_damaged_results_are_read_or_refused_in_one_line(
             file.mkdir()
     else:
         file.write_bytes(damaged(file.read_bytes(), kind, place, odd, more, steps))
+    look_at_page(client, what)
     said = "read"
     try:
-        look(folder)
+        look_at_tables(folder)
     except (ScenarioError, SweepError, OSError) as error:
         said = str(error)
     assert len(said.splitlines()) == 1, said

@@ -87,6 +87,7 @@ def test_commands_of_the_examples_exist():
         parse(f"elephan {line}")
 
 
+@pytest.mark.slow
 def test_pages_of_reproduced_experiments_are_those_of_their_archive(tmp_path: Path):
     """Without new reports the committed files stay as they are; what is built from them has what links and squares lead to."""
     shutil.copytree("docs/reproduction", tmp_path / "reproduction", ignore=shutil.ignore_patterns("*.md", "*.svg"))

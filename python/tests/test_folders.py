@@ -420,7 +420,7 @@ def test_one_of_many_that_begin_at_once_wins(tmp_path: Path):
         try:
             with folders.new_folder(out) as place:
                 (place / "run.json").write_text(str(number))
-                refused_all.wait(120)
+                refused_all.wait()
             won.append(number)
         except FileExistsError as error:
             lost.append(str(error))
@@ -693,7 +693,7 @@ def test_no_process_is_needed_to_tell_what_is_left(tmp_path: Path):
 
     process = context.Process(target=work)
     process.start()
-    assert writing.wait(120)
+    writing.wait()
     process.kill()
     process.join()
     assert temporary(tmp_path)

@@ -56,7 +56,7 @@ class Shell:
     def run(self, *words: str | Path) -> float:
         """Run a command, which must succeed; returns its duration in seconds."""
         started = time.monotonic()
-        assert self._start(*words).wait(60) == 0, self.said()
+        assert self._start(*words).wait() == 0, self.said()
         return time.monotonic() - started
 
     def kill(self, after_s: float, *words: str | Path) -> None:
@@ -65,7 +65,7 @@ class Shell:
         time.sleep(after_s)
         process.kill()
         self.killed.append(process.pid)
-        assert process.wait(30) in (0, -signal.SIGKILL), self.said()
+        assert process.wait() in (0, -signal.SIGKILL), self.said()
 
     def said(self) -> str:
         """The output of the last command."""
@@ -202,9 +202,7 @@ def test_a_run_on_the_kernel_is_there_as_a_whole_or_not_at_all(shell: Shell, pla
     assert_whole(place / "results" / "out")
     assert not left(place)
     # The kernel removes the resources of a process in the background.
-    until = time.monotonic() + 120
     while [one for one in kernel.loaded() if any(one.registered.startswith(f"el_{pid}_") for pid in shell.killed)]:
-        assert time.monotonic() < until
         time.sleep(0.05)
 
 
@@ -239,7 +237,7 @@ def on_a_disk(tmp_path: Path, size: str, script: str) -> str:
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("needs root, which may mount a disk in a namespace of its own")
     command = ["unshare", "-m", sys.executable, "-c", ON_A_DISK + script, str(disk), size]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(disk.iterdir())
     return done.stderr

@@ -121,11 +121,7 @@ def test_a_folder_of_each_kind_is_recognised_opened_and_replaced(kind: Kind, tmp
         with pytest.raises(FileExistsError, match="found"):
             folders.check_new(folder, force=True)
         return
-    for name in (
-        *(f"{picture}.png" for picture in PICTURES),
-        *(f"report.{form}" for form in report.FORMATS),
-        "tags.json",
-    ):
+    for name in (*(f"{picture}.png" for picture in PICTURES), *(f"report.{form}" for form in report.FORMATS)):
         (folder / name).write_text("")
     folders.check_new(folder, force=True)
     (folder / "notes.txt").write_text("mine")

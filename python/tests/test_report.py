@@ -268,7 +268,6 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
 
 
 def test_a_picture_gives_its_data() -> None:
-
     figure = Figure()
     axes = figure.subplots()
     axes.set_title("windows")

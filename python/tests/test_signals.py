@@ -26,8 +26,6 @@ from elephan.studies.sweeps import worker
 from elephan.studies.sweeps.schedulers import Local
 from elephan.studies.sweeps.writer import Writer
 
-# Ends a command that hangs; no test decides by it.
-HANGS_S = 120
 SCENARIO = """
 duration = "100000 s"
 path = { rate = "1 Gbit/s", rtt = "20 ms", buffer = "50% bdp" }
@@ -109,7 +107,7 @@ def elephan(
 def ended(one: "subprocess.Popen[str]") -> tuple[int, str]:
     """The exit code and the last line of a command, which leaves no process."""
     try:
-        _, said = one.communicate(timeout=HANGS_S)
+        _, said = one.communicate()
     finally:
         one.kill()
         one.wait()
@@ -175,11 +173,9 @@ worker.simulate = finished
     code, said = elephan(
         tmp_path, "sweep", "scenario.toml", "--out", "out", "--workers", workers, due={1: number}, more=more
     )
+    assert code == 128 + number, said
     kept = len((tmp_path / "finished").read_text().split())
-    assert (code, said) == (
-        128 + number,
-        f"interrupted; {kept} of 4000 runs are in out; repeat the command to continue",
-    )
+    assert said == f"interrupted; {kept} of 4000 runs are in out; repeat the command to continue"
     assert Dataset(tmp_path / "out").index().height == kept
     assert not [path for path in tmp_path.rglob(".elephan-*") if path.name != ".elephan-lock"]
 
@@ -317,7 +313,7 @@ elephan.run(endless)
 
 def test_a_run_that_calls_nothing_of_python_stops() -> None:
     program = [sys.executable, "-c", WITHOUT_A_LISTENER]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGINT
     assert done.stderr.strip().endswith("KeyboardInterrupt")
 
@@ -361,7 +357,7 @@ endless = dumbbell(rate="1 Gbit/s", rtt="20 ms", flows=[flow("htcp")], duration=
 )
 def test_a_signal_while_runs_are_started_stops_those_that_go_on(work: str, tmp_path: Path) -> None:
     program = [sys.executable, "-c", STARTING + work]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGINT
     assert done.stderr.strip().endswith("KeyboardInterrupt")
 
@@ -371,17 +367,17 @@ def test_the_page_ends_with_its_runs(number: int, tmp_path: Path) -> None:
     # The signal comes when the server accepts connections, and a run computes.
     more = """
 import uvicorn
-from elephan.ui import live_runs
-main_of, loop_of = live_runs.LiveRuns.__init__, uvicorn.Server.main_loop
+from elephan.ui import live
+main_of, loop_of = live.LiveRuns.__init__, uvicorn.Server.main_loop
 document = {"duration": "100000 s", "path": {"rate": "1 Gbit/s", "rtt": "20 ms"}, "flow": [{"cc": "htcp"}],
             "measure": {"interval": "100 s"}, "trace": {"interval": "100 s"}}
 def with_a_run(self, limits, results):
-    main_of(self, live_runs.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
+    main_of(self, live.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
     self.start(document, 0.0)
 def serving(self):
     step()
     return loop_of(self)
-live_runs.LiveRuns.__init__ = with_a_run
+live.LiveRuns.__init__ = with_a_run
 uvicorn.Server.main_loop = serving
 """
     outcome = elephan(tmp_path, "ui", "--port", "0", "--no-browser", due={1: number}, more=more)

@@ -268,7 +268,7 @@ def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, grid: elephan.Swee
     path, out = file_of(tmp_path, SMALL), tmp_path / "out"
     words = [sys.executable, "-c", STOPPED.replace("{number}", str(int(how)))]
     words += ["sweep", str(path), "--out", str(out), "--workers", "1"]
-    process = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    process = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     known = elephan.Dataset(out).index().height
     assert 3 <= known < 12
     if how == signal.SIGKILL:

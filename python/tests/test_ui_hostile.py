@@ -20,31 +20,22 @@ from urllib.request import Request, urlopen
 
 import pytest
 import uvicorn
+from command_line import call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from page_client import DOCUMENT, HOST, client_of, results_in
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
 import elephan
-from elephan.base.folders import check_new, only_writer
-from elephan.cli import app as command_line
 from elephan.ui import connections
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits
 from elephan.ui.server import application
 
-HOST = "127.0.0.1:8765"
 # Ends a test that hangs.
 PATIENCE_S = 120.0
-PATH = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp"}
-DOCUMENT: dict[str, Any] = {"name": "tried", "duration": "1 s", "path": PATH, "flow": [{"cc": "htcp"}]}
 HEAD = 'duration = "1 s"\npath = { rate = "5 Mbit/s", rtt = "20 ms" }\n'
 JSON = {"content-type": "application/json"}
-
-
-def client_of(results: Path) -> TestClient:
-    app = application(results, hosts=frozenset({HOST}), token="secret")
-    return TestClient(app, base_url=f"http://{HOST}", cookies={"elephan-8765": "secret"})
 
 
 @pytest.fixture
@@ -55,23 +46,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, a comparison, a sweep and a reproduction."""
-    folder = tmp_path_factory.mktemp("made") / "results"
-    elephan.run(elephan.Scenario(_loaded(DOCUMENT))).save(folder / "run")
-    keys: dict[str, Any] = {**PATH, "flows": 1, "duration": "2 s", "repeat": 1, "seed": 1, "start_within": "1 s"}
-    elephan.compare(cc=["reno", "htcp"], **keys).save(folder / "comparison")
-    swept = elephan.Scenario(_loaded({**DOCUMENT, "sweep": {"path.rtt": ["10 ms", "20 ms"]}}))
-    elephan.sweep(swept, folder / "sweep").run()
-    claim = {"claim": "one", "verdict": "confirmed", "sentence": "", "sets": []}
-    report = {"name": "x", "title": "t", "quick": True, "comparisons": [], "claims": [claim]}
-    (folder / "reproduction" / "source").mkdir(parents=True)
-    (folder / "reproduction" / "source" / "x.png").write_bytes(b"PNG")
-    _write(folder / "reproduction" / "source" / "x.json", {**report, "notes": [], "picture": "source/x.png"})
-    return folder
-
-
-def _loaded(document: dict[str, Any]) -> dict[str, Any]:
-    return elephan._core.load_scenario(json.dumps(document), "scenario", [], json=True).document
+    return results_in(tmp_path_factory.mktemp("made") / "results")
 
 
 def _write(path: Path, value: object) -> None:
@@ -89,6 +64,7 @@ def _write(path: Path, value: object) -> None:
         'size = {{\n csv = "{file}",\n}}',
         'size = {{ "\\x63sv" = "{file}" }}',
         'size.csv = "{file}"',
+        'size = {{ file = "{file}" }}',
     ],
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -99,6 +75,15 @@ def test_no_file_is_read_whatever_the_form(client: TestClient, tmp_path: Path, f
     assert answer.status_code == 422
     assert "root" not in answer.text
     assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize("key", ["csv", "file"])
+def test_no_file_is_read_for_a_document(client: TestClient, key: str) -> None:
+    flow = {"cc": "reno", "size": {key: "/etc/passwd"}}
+    answer = client.post("/api/runs", json={"document": {**DOCUMENT, "flow": [flow]}})
+    assert answer.status_code == 422
+    assert answer.json()["mistakes"][0]["key"].startswith("flow.0.size")
+    assert "root:" not in answer.text
 
 
 def _crowded(kind: str, key: str) -> list[str]:
@@ -160,7 +145,8 @@ BOMBS: list[str] = [
 CHECKING = """
 import json, resource, sys, time
 from pathlib import Path
-from test_ui_hostile import BOMBS, DOCUMENT, JSON, client_of
+from page_client import DOCUMENT, client_of
+from test_ui_hostile import BOMBS, JSON
 with client_of(Path(sys.argv[1])) as client:
     assert client.post("/api/check", json={"document": DOCUMENT}).status_code == 200
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -230,6 +216,12 @@ def test_checking_what_is_hostile_takes_little_time(checked: dict[str, Any], dev
         ("GET", "/nothing", {}, 404),
         ("DELETE", "/api/runs", {}, 405),
         ("POST", "/api/about", JSON, 405),
+        ("POST", "/api/check", {**JSON, "origin": "http://evil.example"}, 403),
+        ("POST", "/api/check", {**JSON, "origin": f"http://{HOST}"}, 422),
+        ("POST", "/api/check", {**JSON, "host": "evil.example:8765"}, 421),
+        ("POST", "/api/check", {**JSON, "sec-fetch-site": "cross-site"}, 403),
+        ("POST", "/api/check", {"content-type": "text/plain"}, 415),
+        ("POST", "/api/check", {**JSON, "content-length": "999999"}, 413),
         ("POST", "/api/check", {**JSON, "content-length": "\u00b2"}, 411),
         ("POST", "/api/check", {**JSON, "content-length": "9" * 5_000}, 411),
         ("POST", "/api/check", {**JSON, "content-length": "-1"}, 411),
@@ -277,6 +269,11 @@ def test_an_odd_last_event_is_refused(client: TestClient, last: str) -> None:
         b"3",
         b'"text"',
         b"",
+        b"[]",
+        b"{",
+        b'{"document": 3}',
+        b'{"document": {"flow": {"a": []}}}',
+        b"[" * 10_000,
     ],
 )
 def test_odd_bodies_are_refused(client: TestClient, body: bytes) -> None:
@@ -500,16 +497,10 @@ def test_a_damaged_result_is_said_and_takes_no_other_with_it(
             others.remove(name)
             assert client.get(path, params={"name": others[0]}).status_code == 200
     for form in ("html", "md"):
-        ran = subprocess_free(["report", str(folder / name), "--out", str(tmp_path / f"out.{form}")])
-        assert ran.exit_code in (1, 2), ran.output
-        assert len(str(ran.exception).splitlines()) <= 1
-        assert isinstance(ran.exception, SystemExit | elephan.ScenarioError | OSError), repr(ran.exception)
+        done = call("report", folder / name, "--out", tmp_path / f"out.{form}")
+        assert done.returncode in (1, 2), done.stdout
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not list(tmp_path.glob("out.*"))
-
-
-def subprocess_free(arguments: list[str]) -> Any:
-    """The command line without a process of its own."""
-    return CliRunner().invoke(command_line, arguments)
 
 
 @pytest.mark.parametrize(
@@ -537,53 +528,16 @@ def test_a_foreign_part_is_no_part(results: Path, tmp_path: Path) -> None:
     (folder / "index" / "part-\u0662.parquet").write_text("nonsense")
     assert elephan.Dataset(folder).index().height == 2
     assert len(elephan.Dataset(folder).samples("flows")) == 1
-    assert subprocess_free(["report", str(folder)]).exit_code == 0
-    assert subprocess_free(["query", str(folder)]).exit_code == 0
+    assert call("report", folder).returncode == 0
+    assert call("query", folder).returncode == 0
 
 
-def test_results_are_tagged_deleted_and_restored(results: Path, tmp_path: Path) -> None:
-    root = tmp_path / "results"
-    shutil.copytree(results, root)
-
-    def post(client: TestClient, what: str, **body: object) -> tuple[int, dict[str, Any]]:
-        answer = client.post(f"/api/results/{what}", json=body)
-        return answer.status_code, answer.json()
-
-    def listed(client: TestClient) -> dict[str, list[str]]:
-        return {entry["name"]: entry["tags"] for entry in client.get("/api/results").json()["results"]}
-
-    with client_of(root) as client:
-        assert post(client, "tags", name="sweep", tags=["for the paper", "draft"])[0] == 200
-        for tags in (["x" * 31], ["a\nb"], [""], ["x"] * 9, [1], "x"):
-            assert post(client, "tags", name="sweep", tags=tags)[0] == 422
-        before = listed(client)
-        assert before["sweep"] == ["for the paper", "draft"]
-        status, told = post(client, "delete", name="sweep")
-        assert status == 200
-        assert listed(client) == {name: tags for name, tags in before.items() if name != "sweep"}
-        assert client.get("/api/results").json()["trash"] == [{"key": told["key"], "name": "sweep"}]
-        # Nothing that the list does not have: a part of a result, and what is in the trash already.
-        inner = next((root / "comparison" / "runs").iterdir()).relative_to(root)
-        for name in (str(inner), f".elephan-trash/{told['key']}/results", "..", "", "none", 7):
-            assert post(client, "delete", name=name)[0] == 404, name
-        for key in ("none", "0" * 16, f"../.elephan-trash/{told['key']}", None):
-            assert post(client, "restore", key=key)[0] == 422, key
-        (root / "sweep").mkdir()
-        status, refused = post(client, "restore", key=told["key"])
-        assert (status, "expected no such results" in refused["mistakes"][0]["problem"]) == (422, True)
-        (root / "sweep").rmdir()
-        assert post(client, "restore", key=told["key"]) == (200, {"name": "sweep"})
-        assert listed(client) == before
-        with only_writer(root / "sweep", "sweep"):
-            assert post(client, "delete", name="sweep")[0] == 422
-        assert listed(client) == before
-    # Tags are no obstacle to a command that replaces results.
-    Library(root).tag(root / "run", ["old"])
-    check_new(root / "run", force=True)
-
-
-def test_a_run_a_comparison_and_a_sweep_stand_beside_each_other(results: Path) -> None:
+def test_results_of_the_command_line_are_listed_opened_and_stand_beside_each_other(results: Path) -> None:
     with client_of(results) as client:
+        listed = {entry["name"]: entry["kind"] for entry in client.get("/api/results").json()}
+        assert listed == {name: name for name in ("run", "comparison", "sweep", "reproduction")}
+        sweep = client.get("/api/content", params={"name": "sweep"}).json()
+        assert [row[0] for row in sweep["tables"][0]["rows"]] == ["10 ms", "20 ms"]
         content = client.get("/api/content", params={"name": ["run", "comparison", "sweep"]}).json()
         assert client.get("/api/content", params={"name": ["run", "reproduction"]}).status_code == 422
     runs = content["runs"]
@@ -600,39 +554,10 @@ def test_two_runs_of_one_name_stand_beside_each_other(results: Path, tmp_path: P
     with client_of(tmp_path / "results") as client:
         content = client.get("/api/content", params={"name": ["a/run", "b/run"]}).json()
     assert [row[0] for row in content["tables"][0]["rows"]] == ["a/run", "b/run"]
-
-
-@settings(QUICKLY, max_examples=200)
-@given(data=st.data())
-def test_any_damage_is_a_line(results: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    files = ["run/run.json", "run/summary.json", "run/flows.parquet", "run/queues.parquet", "sweep/index.parquet"]
-    files += ["sweep/sweep.json", "comparison/comparison.json", "reproduction/source/x.json"]
-    file = data.draw(st.sampled_from(files))
-    name = file.split("/")[0]
-    folder = tmp_path_factory.mktemp("damaged") / "results"
-    shutil.copytree(results / name, folder / name)
-    if file.endswith(".json") and data.draw(st.booleans()):
-        document = json.loads((folder / file).read_text())
-        inner: Any = document
-        for _ in range(data.draw(st.integers(0, 3))):
-            keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
-            below = [key for key in keys if isinstance(inner[key], dict | list) and inner[key]]
-            if not below:
-                break
-            inner = inner[data.draw(st.sampled_from(below))]
-        key = data.draw(st.sampled_from(list(inner) if isinstance(inner, dict) else list(range(len(inner)))))
-        inner[key] = data.draw(values)
-        _write(folder / file, document)
-    else:
-        content = bytearray((folder / file).read_bytes())
-        for _ in range(data.draw(st.integers(1, 8))):
-            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-        (folder / file).write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    with client_of(folder) as client:
-        assert client.get("/api/results").status_code == 200
-        for path in ("/api/content", "/api/report"):
-            assert client.get(path, params={"name": name}).status_code in (200, 404, 422)
-    shutil.rmtree(folder)
+    assert [line["name"] for line in content["groups"][0]["charts"][0]["lines"]] == [
+        "a/run: flow 1: htcp",
+        "b/run: flow 1: htcp",
+    ]
 
 
 # ---- Connections ----

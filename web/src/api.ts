@@ -1,6 +1,6 @@
 // Requests to the server, and its responses. Errors use the words of the command line.
 
-import type { Table as Shown } from "./content";
+import { h } from "./dom";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Table = { [key: string]: Json };
@@ -8,12 +8,6 @@ export type Table = { [key: string]: Json };
 export interface Mistake {
   key: string;
   problem: string;
-}
-
-export interface Entry {
-  name: string;
-  title: string;
-  source: string;
 }
 
 /** A chart of a run over time: title, unit and meaning are declared with its column; values times `factor` are in that unit. */
@@ -30,22 +24,12 @@ export interface ChartEntry {
   mean: boolean;
 }
 
-/** A figure of a run, as text. */
-export interface Tile {
-  name: string;
-  value: string;
-  unit: string;
-  meaning: string;
-}
-
 export interface About {
   version: string;
   boot: string;
   schema: Table;
-  algorithms: Entry[];
-  slow_starts: Entry[];
+  algorithms: { name: string; title: string }[];
   charts: ChartEntry[];
-  limits: Record<string, number>;
 }
 
 export interface RunState {
@@ -64,34 +48,29 @@ export interface ResultEntry {
   written: string;
   /** The reason why it cannot be read; empty if it can. */
   problem: string;
-  tags: string[];
-}
-
-/** A comparison or a sweep. */
-export interface StudyState {
-  id: string;
-  kind: string;
-  name: string;
-  state: "running" | "cancelling" | "saving" | "done" | "cancelled" | "failed";
-  /** Runs; of a run in progress, its share. */
-  done: number;
-  total: number;
-  elapsed_s: number;
-  left_s: number | null;
-  folder: string | null;
-  text: string;
-  table: Shown | null;
 }
 
 /** The errors of a refused request, line by line. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(
     readonly status: number,
     readonly mistakes: Mistake[],
   ) {
-    super(mistakes.map(({ key, problem }) => (key ? `${key}: ${problem}` : problem)).join("\n"));
+    super(mistakes.map(({ problem }) => problem).join("\n"));
   }
 }
+
+/** Whether a request was refused because the server has another token. */
+export const isShut = (error: unknown): boolean => error instanceof Refusal && error.status === 401;
+
+/** The errors of a refused request. */
+export function mistakesOf(error: unknown): Mistake[] {
+  if (error instanceof Refusal) return error.mistakes;
+  throw error;
+}
+
+/** Errors as paragraphs. */
+export const paragraphs = (mistakes: Mistake[]): HTMLElement[] => mistakes.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem));
 
 async function ask(path: string, body?: unknown): Promise<Response> {
   const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
@@ -107,21 +86,14 @@ const json = async <T>(path: string, body?: unknown): Promise<T> => (await (awai
 
 export const api = {
   about: () => json<About>("/api/about"),
-  check: (document: Table) => json<{ mistakes: Mistake[]; resolved: Table }>("/api/check", { document }),
+  check: (document: Table) => json<{ mistakes: Mistake[] }>("/api/check", { document }),
   file: async (document: Table) => (await ask("/api/file", { document })).text(),
   open: (text: string) => json<{ document: Table }>("/api/open", { text }),
   runs: () => json<RunState[]>("/api/runs"),
   start: (document: Table, speed: number, save = true) => json<RunState>("/api/runs", { document, speed, save }),
   control: (id: string, what: { pause?: boolean; speed?: number; cancel?: boolean }) => json<RunState>(`/api/runs/${id}/control`, what),
   change: (id: string, what: Table) => json<{ document: Table }>(`/api/runs/${id}/change`, what),
-  studies: () => json<StudyState[]>("/api/studies"),
-  study: (id: string) => json<StudyState>(`/api/studies/${id}`),
-  startStudy: (what: Table) => json<StudyState>("/api/studies", what),
-  cancelStudy: (id: string) => json<StudyState>(`/api/studies/${id}/cancel`, {}),
-  results: () => json<{ results: ResultEntry[]; trash: { key: string; name: string }[] }>("/api/results"),
-  remove: (name: string) => json<{ key: string }>("/api/results/delete", { name }),
-  restore: (key: string) => json<{ name: string }>("/api/results/restore", { key }),
-  tag: (name: string, tags: string[]) => json<{ tags: string[] }>("/api/results/tags", { name, tags }),
+  results: () => json<ResultEntry[]>("/api/results"),
   content: <T>(names: string[]) => json<T>(`/api/content?${names.map((name) => `name=${encodeURIComponent(name)}`).join("&")}`),
   reportUrl: (name: string) => `/api/report?name=${encodeURIComponent(name)}`,
 };

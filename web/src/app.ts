@@ -2,21 +2,19 @@
 
 import "./style.css";
 import "./app.css";
-import { api, type About } from "./api";
-import { h } from "./dom";
+import { api, mistakesOf, paragraphs, type About } from "./api";
+import { button, empty, h } from "./dom";
 import { Explore } from "./explore";
 import { listen, type Keys } from "./keys";
-import { mistakesOf } from "./live";
 import { ResultsList, resultsPage } from "./results";
-import { Studies } from "./study";
 import { isDark, setTheme } from "./theme";
 
 const THEME = "elephan-theme";
 const main = h("main", {});
-const TABS: [string, string][] = [["/#/", "Explore"], ["/#/study", "Studies"], ["/#/results", "Results"]];
+const TABS: [string, string][] = [["/#/", "Explore"], ["/#/results", "Results"]];
 
 /** The tab of each kind of address. */
-const PAGES: Record<string, string> = { "": "/#/", run: "/#/", study: "/#/study", results: "/#/results", compare: "/#/results" };
+const PAGES: Record<string, string> = { "": "/#/", run: "/#/", results: "/#/results", compare: "/#/results" };
 
 function toggleTheme(): void {
   const theme = isDark() ? "light" : "dark";
@@ -32,18 +30,17 @@ function header(about: About, help: () => void): HTMLElement {
     ...TABS.map(([to, text]) => h("a", { href: to, class: "tab" }, text)),
     h("span", { class: "grow" }),
     h("span", { class: "version" }, about.version),
-    h("button", { type: "button", class: "quiet", onclick: help, "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts" }, "?"),
-    h("button", { type: "button", class: "quiet", onclick: toggleTheme, "aria-label": "light / dark", title: "light / dark" }, "◐"),
+    button("?", "quiet", help, { "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts" }),
+    button("◐", "quiet", toggleTheme, { "aria-label": "light / dark", title: "light / dark" }),
   );
 }
 
 let explore: Explore | null = null;
-let studies: Studies | null = null;
 /** What single keys do on the page that is shown. */
 let keys: Keys = {};
 
 function unknown(address: string): HTMLElement {
-  return h("section", { class: "empty" }, h("h1", {}, "No page at this address"), h("p", {}, h("code", {}, address)), h("p", {}, ...TABS.flatMap(([to, text]) => [h("a", { href: to, class: "chip" }, text)])));
+  return empty("h1", "No page at this address", h("code", {}, address), h("p", {}, ...TABS.map(([to, text]) => h("a", { href: to, class: "chip" }, text))));
 }
 
 async function show(about: About): Promise<void> {
@@ -58,18 +55,10 @@ async function show(about: About): Promise<void> {
   if (location.pathname !== "/") main.replaceChildren(unknown(location.pathname));
   else if (kind === "results" && names.length > 0) main.replaceChildren(await resultsPage([names.join("/")]));
   else if (kind === "results") {
-    const list = await new ResultsList().begin();
-    keys = list.keys;
-    main.replaceChildren(list.element);
-  }
-  else if (kind === "study" && names.length <= 1) {
-    // Its fields follow the scenario of Explore until a study is watched.
-    if (!names[0] && studies?.isIdle !== false) studies = new Studies(about);
-    studies ??= new Studies(about);
-    keys = studies.keys;
-    main.replaceChildren(studies.element);
-    if (names[0]) void studies.watch(names[0]);
-    else void studies.begin();
+    const results = await api.results();
+    const list = results.length > 0 ? new ResultsList(results) : null;
+    keys = list?.keys ?? {};
+    main.replaceChildren(list?.element ?? empty("h1", "No results yet", "This list has the runs that are started here, and what commands such as elephan compare and elephan sweep write.", h("a", { href: "#/", class: "chip" }, "Explore")));
   } else if (kind === "compare" && names.length > 0) main.replaceChildren(await resultsPage(names));
   else if ((kind === "" && names.length === 0) || (kind === "run" && names.length === 1)) {
     explore ??= new Explore(about);
@@ -87,7 +76,7 @@ async function begin(): Promise<void> {
 
   const about = await api.about();
   const go = (to: string) => () => (location.href = to);
-  const help = listen({ e: ["Explore", go("/#/")], v: ["Studies", go("/#/study")], r: ["Results", go("/#/results")], t: ["light or dark", toggleTheme] }, () => keys);
+  const help = listen({ e: ["Explore", go("/#/")], r: ["Results", go("/#/results")], t: ["light or dark", toggleTheme] }, () => keys);
   document.body.prepend(header(about, help.open), main);
   addEventListener("hashchange", () => void show(about));
   await show(about);
@@ -95,5 +84,5 @@ async function begin(): Promise<void> {
 }
 
 begin().catch((error: unknown) => {
-  document.body.append(h("main", {}, h("section", { class: "empty" }, h("h1", {}, "The server refused this page"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)))));
+  document.body.append(h("main", {}, empty("h1", "The server refused this page", ...paragraphs(mistakesOf(error)))));
 });

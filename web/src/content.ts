@@ -96,6 +96,9 @@ export interface XySpec {
   note: string;
 }
 
+/** A figure of a run, as text. */
+export type Tile = { name: string; value: string; unit: string; meaning: string };
+
 /** The entire content. */
 export interface Content {
   kind: "run" | "comparison" | "difference" | "sweep" | "path" | "host" | "reproduction";
@@ -103,7 +106,7 @@ export interface Content {
   subtitle: string;
   facts: [string, string][];
   command: string;
-  tiles: { name: string; value: string; unit: string; meaning: string }[];
+  tiles: Tile[];
   tables: Table[];
   groups: TimeGroup[];
   runs: Runs | null;

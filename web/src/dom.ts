@@ -11,9 +11,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   give(element, attributes);
-  for (const child of children) {
-    if (child !== null && child !== undefined && child !== false) element.append(String(child) === child ? child : child instanceof Node ? child : String(child));
-  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : String(child))));
   return element;
 }
 
@@ -52,6 +50,26 @@ export function scrolling(label: string, inner: HTMLElement): HTMLElement[] {
   return [box, hint];
 }
 
+/** A button; `kind` is `plain`, `quiet`, or nothing for what a page is for. */
+export const button = (text: string, kind: string, act: () => unknown, more: Attributes = {}): HTMLButtonElement => h("button", { type: "button", class: kind || undefined, onclick: act, ...more }, text);
+
+/** A list to choose from: values, with texts and titles if they differ. */
+export function choose(options: (string | [value: string, text: string, title?: string])[], current: string, act: (value: string) => void, more: Attributes = {}): HTMLSelectElement {
+  const all = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option));
+  const select = h("select", more, ...all.map(([value, text, title]) => h("option", { value, title, selected: value === current }, text)));
+  select.addEventListener("change", () => act(select.value));
+  return select;
+}
+
+/** A button that downloads data of a figure or a table. */
+export const csvButton = (title: string, name: string, rows: () => Cell[][]): HTMLButtonElement => button("CSV", "quiet", () => download(`${fileName(name)}.csv`, csv(rows())), { "aria-label": `${title}: data as CSV` });
+
+/** What happened, on a line: `good`, `bad`, or neither. */
+export const banner = (kind: string, ...parts: (Node | string)[]): HTMLElement => h("div", { class: `banner ${kind}`, role: "status" }, ...parts);
+
+/** A page, or a part of one, that has nothing but a text. */
+export const empty = (title: "h1" | "h2", text: string, ...parts: (Node | string)[]): HTMLElement => h("section", { class: "empty" }, h(title, {}, text), ...parts.map((part) => (part instanceof Node ? part : h("p", {}, part))));
+
 /** Offers a text as a file to download. */
 export function download(name: string, text: string, type = "text/csv"): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
@@ -59,10 +77,12 @@ export function download(name: string, text: string, type = "text/csv"): void {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
+type Cell = string | number | null | undefined;
+
 /** Lines of values separated by commas (RFC 4180). */
-export function csv(rows: (string | number | null | undefined)[][]): string {
-  const cell = (value: string | number | null | undefined) => {
-    const text = value === null || value === undefined ? "" : String(value);
+export function csv(rows: Cell[][]): string {
+  const cell = (value: Cell) => {
+    const text = String(value ?? "");
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";

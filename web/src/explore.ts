@@ -1,20 +1,20 @@
 // Starts a run, watches it, and changes it.
 
-import { api, type About, type Json, type Mistake, type Table } from "./api";
-import { download, fileName, h } from "./dom";
-import { Form } from "./form";
-import { LiveRun, mistakesOf, type Connection } from "./live";
+import { api, mistakesOf, paragraphs, type About, type Json, type Mistake, type Table } from "./api";
+import { banner, button, choose, download, empty, fileName, h } from "./dom";
+import { Form, nameOf } from "./form";
+import { LiveRun, type Connection } from "./live";
 import { tiles, updateTiles } from "./page";
-import { PRESETS, storedScenario, storeScenario } from "./presets";
-import { present } from "./present";
+import { PRESETS } from "./presets";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
-import { nameOf, Topology } from "./topology";
+import { Topology } from "./topology";
 
+/** The scenario that was edited last, in the storage of the browser. */
+const STORED = "elephan-scenario";
 const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as possible"]];
 /** Shortest time between two updates of the figures and of the drawing, in milliseconds: more cannot be read. */
 const FIGURES_MS = 120;
-const STATES: Record<string, string> = { running: "running", paused: "paused", cancelling: "cancelling", saving: "saving", done: "finished", cancelled: "cancelled", failed: "failed" };
 
 const copy = (value: Table): Table => JSON.parse(JSON.stringify(value)) as Table;
 
@@ -26,8 +26,9 @@ export class Explore {
   private readonly controls = h("form", { class: "panel", "aria-label": "Scenario", novalidate: true });
   private readonly general = h("div", { class: "errors", role: "alert" });
   private readonly bar = h("section", { class: "runbar", "aria-label": "Run" });
-  private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
-  private readonly outcome = h("div", { class: "outcome" });
+  /** A lost connection, or a change that was refused; and how the run ended. */
+  private readonly notice = h("div", {});
+  private readonly outcome = h("div", {});
   private readonly figures = tiles([]);
   private readonly area = h("div", { class: "charts" });
   private readonly going = h("div", { class: "going" });
@@ -45,7 +46,8 @@ export class Explore {
 
   constructor(private readonly about: About) {
     this.scenario = new Shapes(about.schema).scenario;
-    this.load(storedScenario());
+    const stored = localStorage.getItem(STORED);
+    this.load(stored === null ? copy(PRESETS[0]!.document) : (JSON.parse(stored) as Table));
     this.controls.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.start();
@@ -54,7 +56,7 @@ export class Explore {
       "div",
       { class: "explore" },
       this.controls,
-      h("div", { class: "stage" }, this.going, this.bar, this.banner, this.outcome, h("h2", { class: "unseen" }, "Figures and charts"), h("div", { class: "live" }, this.figures), this.area),
+      h("div", { class: "stage" }, this.going, this.bar, this.notice, this.outcome, h("h2", { class: "unseen" }, "Figures and charts"), h("div", { class: "live" }, this.figures), this.area),
     );
     this.paintBar();
     void this.listGoing();
@@ -70,80 +72,48 @@ export class Explore {
   }
 
   private edited(): void {
-    storeScenario(this.form.document);
+    localStorage.setItem(STORED, JSON.stringify(this.form.document));
     clearTimeout(this.checking);
-    this.checking = setTimeout(() => void this.check(), 200);
-  }
-
-  private async check(): Promise<boolean> {
-    try {
-      await api.check(this.form.document);
-      this.showMistakes([]);
-      return true;
-    } catch (error) {
-      this.showMistakes(mistakesOf(error));
-      return false;
-    }
+    this.checking = setTimeout(() => void api.check(this.form.document).then(() => this.showMistakes([]), this.refused), 200);
   }
 
   private showMistakes(mistakes: Mistake[]): void {
-    const rest = this.form.show(mistakes);
-    this.general.replaceChildren(...rest.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem)));
+    this.general.replaceChildren(...paragraphs(this.form.show(mistakes)));
   }
+
+  private readonly refused = (error: unknown): void => this.showMistakes(mistakesOf(error));
 
   private paintControls(): void {
     const { form, scenario } = this;
     const field = (name: string) => scenario.fields.find(([known]) => known === name)![1];
-    const [path, flow] = [field("path"), field("flow").item!];
-    const isDumbbell = form.get("path") !== undefined;
-    const preset = h("select", { id: "topology" }, ...PRESETS.map((one, k) => h("option", { value: String(k) }, one.name)), h("option", { value: "", selected: true }, "choose…"));
-    preset.addEventListener("change", () => preset.value !== "" && this.load(copy(PRESETS[+preset.value]!.document)));
-    const first = ["rate", "rtt", "buffer", "queue", "loss"];
-    const flowFirst = ["cc", "start", "stop", "rtt", "size"];
-    const label = (value: Json, number: number) => `flow ${number + 1}: ${nameOf((value as Table)["cc"])}`;
-    const section = (title: string, ...children: (HTMLElement | null)[]) => h("section", {}, h("h2", {}, title), ...children);
-    const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", "event"]);
+    const preset = choose([...PRESETS.map((one, k): [string, string] => [String(k), one.name]), ["", "choose…"]], "", (k) => k !== "" && this.load(copy(PRESETS[+k]!.document)), { id: "topology" });
+    const split = (key: string, shape: Shape, first: string[], more: string) => [
+      h("div", { class: "fields" }, ...form.fields(key, shape, first)),
+      h("details", {}, h("summary", {}, more), h("div", { class: "fields" }, ...form.others(key, shape, first))),
+    ];
+    const links = () =>
+      form.list(
+        "link",
+        (value) => `link ${String((value as Table)["name"] ?? "")}`,
+        (key) => split(key, field("link").item!, ["rate", "delay", "buffer"], "more"),
+        () => ({ name: "new", from: "a", to: "b", rate: "100 Mbit/s", delay: "10 ms" }),
+        "add a link",
+      );
+    const flows = form.list(
+      "flow",
+      (value, number) => `flow ${number + 1}: ${nameOf((value as Table)["cc"])}`,
+      (key) => split(key, field("flow").item!, ["cc"], "more flow settings"),
+      () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
+      "add a flow",
+    );
+    const section = (title: string, ...children: HTMLElement[]) => h("section", {}, h("h2", {}, title), ...children);
+    const known = ["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", ...(form.get("event") === undefined ? ["event"] : [])];
     this.controls.replaceChildren(
       h("div", { class: "opening" }, h("div", { class: "field" }, h("label", { for: "topology" }, "start from"), preset), this.opener()),
       this.general,
-      isDumbbell
-        ? section(
-            "Path",
-            h("div", { class: "fields" }, ...form.fields("path", path, first)),
-            h("details", {}, h("summary", {}, "more path settings"), h("div", { class: "fields" }, ...form.others("path", path, first))),
-          )
-        : section(
-            "Links",
-            form.list(
-              "link",
-              (value) => `link ${String((value as Table)["name"] ?? "")}`,
-              (key) => [
-                h("div", { class: "fields" }, ...form.fields(key, field("link").item!, ["rate", "delay", "buffer"])),
-                h("details", {}, h("summary", {}, "more"), h("div", { class: "fields" }, ...form.others(key, field("link").item!, ["rate", "delay", "buffer"]))),
-              ],
-              () => ({ name: "new", from: "a", to: "b", rate: "100 Mbit/s", delay: "10 ms" }),
-              "add a link",
-            ),
-          ),
-      section(
-        "Flows",
-        form.list(
-          "flow",
-          label,
-          (key) => {
-            const [cc, ...rest] = form.fields(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"]);
-            return [cc!, h("details", {}, h("summary", {}, "more flow settings"), h("div", { class: "fields" }, ...rest, ...form.others(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"])))];
-          },
-          () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
-          "add a flow",
-        ),
-      ),
-      section(
-        "Run",
-        h("div", { class: "fields" }, ...form.fields("", scenario, ["duration", "seed", "name"])),
-        ...form.fields("", scenario, scenario.fields.map(([name]) => name).filter((name) => !known.has(name))),
-        form.get("event") === undefined ? null : form.fields("", scenario, ["event"])[0]!,
-      ),
+      form.get("path") !== undefined ? section("Path", ...split("path", field("path"), ["rate", "rtt", "buffer", "queue", "loss"], "more path settings")) : section("Links", links()),
+      section("Flows", flows),
+      section("Run", h("div", { class: "fields" }, ...form.fields("", scenario, ["duration", "seed", "name"])), ...form.others("", scenario, known)),
     );
   }
 
@@ -151,15 +121,10 @@ export class Explore {
     const file = h("input", { type: "file", accept: ".toml,.json,.txt", class: "hidden", "aria-label": "Scenario file" });
     file.addEventListener("change", async () => {
       const chosen = file.files?.[0];
-      if (!chosen) return;
-      try {
-        this.load((await api.open(await chosen.text())).document);
-      } catch (error) {
-        this.showMistakes(mistakesOf(error));
-      }
+      if (chosen) await api.open(await chosen.text()).then(({ document }) => this.load(document), this.refused);
       file.value = "";
     });
-    return h("span", {}, h("button", { type: "button", class: "plain", onclick: () => file.click() }, "open a file"), file);
+    return h("span", {}, button("open a file", "plain", () => file.click()), file);
   }
 
   // ---- The run ----
@@ -170,7 +135,7 @@ export class Explore {
       this.watch(state.id);
       history.replaceState(null, "", `#/run/${state.id}`);
     } catch (error) {
-      this.showMistakes(mistakesOf(error));
+      this.refused(error);
       this.controls.querySelector<HTMLElement>("[aria-invalid]")?.focus();
     }
   }
@@ -184,7 +149,7 @@ export class Explore {
       const run = newest ?? (await api.start(PRESETS[0]!.document, 0, false));
       if (this.run === null) this.watch(run.id, run.is_saved);
     } catch (error) {
-      this.paintMessage("No run yet", "Choose a path and flows, and press Start.", ...mistakesOf(error).map(({ problem }) => problem));
+      this.paintMessage("No run yet", "Choose a path and flows, and press Start.", ...paragraphs(mistakesOf(error)));
     }
   }
 
@@ -192,7 +157,7 @@ export class Explore {
   watch(id: string, isSaved = true): void {
     if (this.run?.id === id) return;
     this.run?.close();
-    this.banner.hidden = true;
+    this.notice.replaceChildren();
     this.drawn = "";
     this.linkChosen = "";
     this.isExample = !isSaved;
@@ -212,13 +177,12 @@ export class Explore {
   }
 
   private connection(state: Connection): void {
-    this.banner.hidden = state === "good" || state === "unknown";
-    this.banner.className = "banner bad";
+    this.notice.replaceChildren();
     // What is known of the run is as old as the last contact.
     if (state === "good") this.paintBar();
     else for (const pill of this.bar.querySelectorAll<HTMLElement>(".state")) Object.assign(pill, { textContent: "no contact" }).dataset["state"] = "lost";
-    if (state === "lost") this.banner.replaceChildren("The server does not respond. Retrying; the data received so far stays here.");
-    if (state === "shut") this.banner.replaceChildren("The server was restarted. Open the address that it printed; the data received so far stays here.");
+    if (state === "lost") this.notice.append(banner("bad", "The server does not respond. Retrying; the data received so far stays here."));
+    if (state === "shut") this.notice.append(banner("bad", "The server was restarted. Open the address that it printed; the data received so far stays here."));
     if (state === "unknown") {
       this.run?.close();
       this.run = null;
@@ -226,30 +190,34 @@ export class Explore {
       this.paintMessage("No run at this address", "The server keeps the last few of its runs. Results has those that were saved.", h("a", { href: "#/results" }, "Results"));
     }
     if (state === "restarted") {
-      const again = h("button", { type: "button" }, "repeat the run");
-      again.addEventListener("click", () => {
-        if (this.run?.document) this.load(copy(this.run.document));
+      const again = button("repeat the run", "", () => {
+        if (this.run?.plan) this.load(copy(this.run.plan.document));
         void api.about().then((about) => {
           Object.assign(this.about, about);
           void this.start();
         });
       });
-      this.banner.replaceChildren(h("span", {}, this.run!.text), again);
+      this.notice.append(banner("bad", h("span", {}, this.run!.text), again));
     }
   }
 
   private moved(): void {
     const run = this.run!;
-    if (run.duration > 0) this.linked.extent = [0, run.duration];
+    if (run.plan === null) return;
+    this.linked.extent = [0, run.plan.duration_s];
     const data = run.charts();
-    if (this.charts.length === 0 && run.document) {
-      this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.name));
+    if (this.charts.length === 0) {
+      this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.plan!.name));
       this.area.replaceChildren(this.topology.element, ...this.charts.map((chart) => chart.element));
     } else {
       this.charts.forEach((chart, k) => chart.update(data[k]!));
     }
-    this.paintFigures();
-    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify([run.document, present(run.links, run.linkChanges, this.linkChosen || run.linkNames[0] || "", run.time)])}`;
+    if (run.isOver || performance.now() - this.painted >= FIGURES_MS) {
+      this.painted = performance.now();
+      updateTiles(this.figures, run.figures());
+      this.topology.update(run.plan, run.moment());
+    }
+    const shown = JSON.stringify([run.state, run.speed, run.folder, run.plan.document, run.present(this.linkChosen || run.linkNames[0] || "")]);
     if (shown !== this.drawn) {
       this.drawn = shown;
       this.paintBar();
@@ -258,55 +226,40 @@ export class Explore {
     this.progress();
   }
 
-  /** The figures and the drawing of the network. */
-  private paintFigures(): void {
-    const run = this.run!;
-    if (!run.document || (!run.isOver && performance.now() - this.painted < FIGURES_MS)) return;
-    this.painted = performance.now();
-    updateTiles(this.figures, run.figures());
-    this.topology.update(run.document, run.flowNames, run.moment());
-  }
-
   private progress(): void {
     const run = this.run;
     const bar = this.bar.querySelector("progress");
     const text = this.bar.querySelector(".time");
-    if (!run || !bar || !text) return;
-    bar.max = run.duration;
+    if (!run?.plan || !bar || !text) return;
+    bar.max = run.plan.duration_s;
     bar.value = run.time;
-    text.textContent = `${run.time.toFixed(1)} s of ${run.duration} s`;
+    text.textContent = `${run.time.toFixed(1)} s of ${run.plan.duration_s} s`;
   }
 
   private paintBar(): void {
     const run = this.run;
     // Until its first message, nothing is known of a run.
-    const isKnown = run !== null && run.document !== null;
+    const isKnown = run !== null && run.plan !== null;
     const active = isKnown && (run.state === "running" || run.state === "paused");
-    const button = (text: string, act: () => void, kind = "", extra: Record<string, unknown> = {}) => h("button", { type: "button", class: kind || undefined, onclick: act, ...extra }, text);
-    const speeds = h("select", { "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => h("option", { value, selected: value === this.speed }, text)));
-    speeds.addEventListener("change", () => {
-      this.speed = speeds.value;
-      if (active) void this.attempt(api.control(run.id, { speed: Number(this.speed) }));
-    });
+    const speeds = choose(SPEEDS, this.speed, (speed) => {
+      this.speed = speed;
+      if (active) void this.attempt(api.control(run.id, { speed: Number(speed) }));
+    }, { "aria-label": "Speed" });
     const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
     const parts = [
-      h("h1", {}, run?.name || "Explore"),
-      button("Start", () => void this.start(), active ? "plain" : "", { id: "start" }),
-      ...(active
-        ? [
-            button(run.state === "paused" ? "Resume" : "Pause", () => void this.attempt(api.control(run.id, { pause: run.state !== "paused" })), "", { id: "pause" }),
-            button("Cancel", () => void this.attempt(api.control(run.id, { cancel: true })), "plain", { id: "cancel" }),
-          ]
-        : []),
+      h("h1", {}, run?.plan?.name || "Explore"),
+      button("Start", active ? "plain" : "", () => this.start(), { id: "start" }),
+      active && button(run.state === "paused" ? "Resume" : "Pause", "", () => this.attempt(api.control(run.id, { pause: run.state !== "paused" })), { id: "pause" }),
+      active && button("Cancel", "plain", () => this.attempt(api.control(run.id, { cancel: true })), { id: "cancel" }),
       speeds,
-      h("span", { class: "state", "data-state": isKnown ? run.state : "none", role: "status" }, isKnown ? (STATES[run.state] ?? run.state) : run ? "loading" : ""),
-      isKnown ? h("span", { class: "time" }) : null,
+      h("span", { class: "state", "data-state": isKnown ? run.state : "none", role: "status" }, isKnown ? (run.state === "done" ? "finished" : run.state) : run ? "loading" : ""),
+      isKnown && h("span", { class: "time" }),
       h("span", { class: "grow" }),
-      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export", title: run ? "The scenario file that repeats this run" : "The scenario as a file" }),
+      button("Export scenario", "quiet", () => this.exportFile(), { id: "export", title: run ? "The scenario file that repeats this run" : "The scenario as a file" }),
+      isKnown && h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }),
+      active && this.changes(run),
     ];
-    if (isKnown) parts.push(h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }));
-    this.bar.replaceChildren(...parts.filter((part) => part !== null));
-    if (active) this.bar.append(this.changes(run));
+    this.bar.replaceChildren(...parts.filter((part) => part !== false));
     this.paintOutcome();
     if (focused) [...this.bar.querySelectorAll("button")].find((one) => one.textContent === focused || (["Pause", "Resume"].includes(focused) && one.id === "pause"))?.focus();
     this.progress();
@@ -315,31 +268,39 @@ export class Explore {
   /** How the run ended, or why it was repeated. */
   private paintOutcome(): void {
     const run = this.run;
-    const say = (kind: string, ...parts: (HTMLElement | string)[]) => this.outcome.replaceChildren(h("div", { class: `banner ${kind}`, role: "status" }, ...parts));
-    if (!run) this.outcome.replaceChildren();
-    else if (run.state === "failed") say("bad", h("strong", {}, "The run failed."), h("span", {}, run.text));
+    const say = (kind: string, ...parts: (HTMLElement | string)[]) => this.outcome.append(banner(kind, ...parts));
+    this.outcome.replaceChildren();
+    if (!run) return;
+    if (run.state === "failed") say("bad", h("strong", {}, "The run failed."), h("span", {}, run.text));
     else if (run.state === "cancelled") say("", h("strong", {}, `Cancelled at ${run.time.toFixed(1)} s.`), h("span", {}, "Nothing was saved. Export scenario gives the file that repeats it."));
     else if (run.state === "paused") say("", h("strong", {}, `Paused at ${run.time.toFixed(1)} s.`), h("span", {}, "Add or stop a flow, or change a link: it takes effect from here."));
     else if (run.state === "done" && this.isExample) say("", h("strong", {}, "An example, just simulated:"), h("span", {}, "two H-TCP flows on one path, the second from 17 s on. Change the scenario, and press Start."));
     else if (run.state === "done" && run.folder) say("good", h("strong", {}, "Finished."), h("span", {}, `Saved as ${run.folder}. The figures are those of its report.`), h("a", { href: `#/results/${run.folder}` }, "Results"), h("a", { href: api.reportUrl(run.folder), download: "" }, "Report"));
     else if (run.text) say("", run.text);
-    else this.outcome.replaceChildren();
   }
 
   /** The controls for changes during a run. */
   private changes(run: LiveRun): HTMLElement {
-    const cc = h("select", { "aria-label": "Algorithm of the new flow" }, ...this.about.algorithms.map(({ name, title }) => h("option", { value: name, title, selected: name === "reno" }, name)));
-    const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];
+    const cc = choose(this.about.algorithms.map(({ name, title }) => [name, name, title]), "reno", () => undefined, { "aria-label": "Algorithm of the new flow" });
+    const flows = (run.plan?.document["flow"] as Table[] | undefined) ?? [];
     const place = flows.at(-1) ?? {};
     const ends = Object.fromEntries(Object.entries(place).filter(([key]) => key === "from" || key === "to"));
-    const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add flow now");
-    const which = h("select", { "aria-label": "Flow to stop" }, ...flows.flatMap((flow, k) => (flow["stop"] === undefined ? [h("option", { value: String(k) }, run.labels[k] ? `flow ${k + 1} (${run.labels[k]!})` : `flow ${k + 1}`)] : [])));
-    const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop flow now");
+    const add = button("add flow now", "plain", () => this.attempt(api.change(run.id, { flow: { cc: cc.value, ...ends } })), { id: "add-now" });
+    // A table of the file stands for `count` flows.
+    let last = 0;
+    const options = flows.flatMap((flow, k): [string, string][] => {
+      const first = last + 1;
+      last += Number(flow["count"] ?? 1);
+      const name = last > first ? `flows ${first} to ${last}` : `flow ${first}`;
+      return flow["stop"] === undefined ? [[String(k), `${name} (${run.plan!.labels[first - 1]!})`]] : [];
+    });
+    const which = choose(options, "", () => undefined, { "aria-label": "Flow to stop" });
+    const stop = button("stop flow now", "plain", () => this.attempt(api.change(run.id, { stop: Number(which.value) })));
     return h(
       "div",
       { class: "changes", role: "group", "aria-label": "Changes during the run" },
       h("span", { class: "pair" }, cc, add),
-      which.options.length > 0 && h("span", { class: "pair" }, which, stop),
+      options.length > 0 && h("span", { class: "pair" }, which, stop),
       this.linkChange(run),
     );
   }
@@ -347,18 +308,17 @@ export class Explore {
   /** The form for changing a link, with its present values. It keeps its input until these change. */
   private linkChange(run: LiveRun): HTMLElement | null {
     const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
-    if (!event || !run.document || run.linkNames.length === 0) return null;
+    if (!event || run.linkNames.length === 0) return null;
     this.linkChosen ||= run.linkNames[0]!;
-    const now = present(run.links, run.linkChanges, this.linkChosen, run.time);
+    const now = run.present(this.linkChosen);
     const shown = JSON.stringify([run.id, this.linkChosen, now]);
     if (this.linkForm?.shown === shown) return this.linkForm.element;
     const form = new Form({ ...now }, () => undefined);
-    const link = h("select", { "aria-label": "Link to change" }, ...run.linkNames.map((name) => h("option", { selected: name === this.linkChosen }, name)));
-    link.addEventListener("change", () => {
-      this.linkChosen = link.value;
+    const link = choose(run.linkNames, this.linkChosen, (name) => {
+      this.linkChosen = name;
       this.paintBar();
-    });
-    const send = async () => {
+    }, { "aria-label": "Link to change" });
+    const act = button("change link now", "plain", async () => {
       form.show([]);
       general.replaceChildren();
       const differs = Object.entries(form.document).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(now[key]));
@@ -366,41 +326,29 @@ export class Explore {
         await api.change(run.id, { event: { link: this.linkChosen, ...Object.fromEntries(differs) } });
       } catch (error) {
         const told = mistakesOf(error).map(({ key, problem }) => ({ key: key.replace(/^event\.\d+\.?/, ""), problem }));
-        const rest = form.show(told);
-        general.replaceChildren(...rest.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem)));
+        general.replaceChildren(...paragraphs(form.show(told)));
       }
-    };
+    }, { id: "change-now" });
     const general = h("div", { class: "errors", role: "alert" });
-    const act = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change link now");
     const fields = h("div", { class: "fields" }, h("div", { class: "field" }, h("span", {}, "link"), link), ...form.others("", event, ["at", "link", "weights"]));
     const element = h("details", { class: "link-change", open: this.linkForm?.element.hasAttribute("open") }, h("summary", {}, "change a link"), general, fields, act);
     this.linkForm = { shown, element };
     return element;
   }
 
-  private async change(run: LiveRun, what: Table): Promise<void> {
-    await this.attempt(api.change(run.id, what));
-  }
-
   private async attempt(asked: Promise<unknown>): Promise<void> {
     try {
       await asked;
-      this.general.replaceChildren();
+      this.notice.replaceChildren();
     } catch (error) {
-      const told = mistakesOf(error).map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem));
-      this.banner.hidden = false;
-      this.banner.className = "banner bad";
-      this.banner.replaceChildren(...told);
+      this.notice.replaceChildren(banner("bad", ...paragraphs(mistakesOf(error))));
     }
   }
 
   private async exportFile(): Promise<void> {
-    const document = this.run?.document ?? this.form.document;
-    try {
-      download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, await api.file(document), "application/toml");
-    } catch (error) {
-      this.showMistakes(mistakesOf(error));
-    }
+    const document = this.run?.plan?.document ?? this.form.document;
+    const save = (text: string) => download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, text, "application/toml");
+    await api.file(document).then(save, this.refused);
   }
 
   /** Runs in progress that other pages started: they continue when those pages are closed. */
@@ -416,7 +364,7 @@ export class Explore {
   private paintMessage(title: string, ...parts: (HTMLElement | string)[]): void {
     this.outcome.replaceChildren();
     updateTiles(this.figures, []);
-    this.area.replaceChildren(h("section", { class: "empty" }, h("h2", {}, title), ...parts.map((part) => h("p", {}, part))));
+    this.area.replaceChildren(empty("h2", title, ...parts));
   }
 
   // ---- Keys ----

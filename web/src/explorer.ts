@@ -1,7 +1,7 @@
 // Runs by their settings: a metric against a key, with a line for each value of another key and with intervals; boxes over repeats; heat maps.
 
 import type { Runs } from "./content";
-import { h, number } from "./dom";
+import { choose, h, number } from "./dom";
 import { boxFigure, heatFigure, xyFigure } from "./figures";
 
 /** The mean of some values, and half of its 95 % interval (Student's t). */
@@ -48,10 +48,9 @@ export function explorer(runs: Runs, name: string): HTMLElement {
   const figure = h("div", {});
   const others = h("div", { class: "row" });
 
-  const choose = (title: string, options: [string, string][], value: string, set: (value: string) => void) => {
-    const select = h("select", {}, ...options.map(([id, shown]) => h("option", { value: id, selected: id === value }, shown)));
-    select.addEventListener("change", () => {
-      set(select.value);
+  const field = (title: string, options: (string | [string, string])[], value: string, set: (value: string) => void) => {
+    const select = choose(options, value, (chosen) => {
+      set(chosen);
       draw();
     });
     return h("label", { class: "field" }, h("span", {}, title), select);
@@ -63,7 +62,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     others.replaceChildren(
       ...varied
         .filter((k) => k !== state.x && k !== state.by && !REPEATS.includes(runs.keys[k]!.name))
-        .map((k) => choose(runs.keys[k]!.name, [["", "all"], ...distinct[k]!.map(([value]): [string, string] => [value, value])], state.only.get(k) ?? "", (value) => state.only.set(k, value))),
+        .map((k) => field(runs.keys[k]!.name, [["", "all"], ...distinct[k]!.map(([value]) => value)], state.only.get(k) ?? "", (value) => state.only.set(k, value))),
     );
     const chosen = runs.settings.map((_, r) => r).filter((r) => [...state.only].every(([k, value]) => k === state.x || k === state.by || value === "" || label(runs.settings[r]![k]!) === value));
     const xs = distinct[state.x] ?? [["all", null]];
@@ -81,7 +80,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     const note = `${metric.meaning} ${number(chosen.length)} runs${missing ? `, undefined in ${missing} of them (left out)` : ""}.`;
     if (state.kind === "heat" && state.by >= 0) {
       const values = bys.map(([by]) => xs.map(([x]) => (defined(cell(x, by)).length ? estimate(defined(cell(x, by)), runs.t95).mean : null)));
-      const spec = { id, title: unit, x: { label: xName, names: xs.map(([x]) => x) }, y: { label: runs.keys[state.by]!.name, names: bys.map(([by]) => by) }, values, unit: metric.unit, note: `${note} Means over repeats.` };
+      const spec = { id, title: unit, x: xName, columns: xs.map(([x]) => x), y: runs.keys[state.by]!.name, rows: bys.map(([by]) => by), values, unit: metric.unit, note: `${note} Means over repeats.` };
       figure.replaceChildren(heatFigure(spec, name));
     } else if (state.kind === "boxes" || !runs.keys[state.x]?.numeric) {
       const series = bys.map(([by], k) => ({ name: by, colour: k, values: xs.map(([x]) => cell(x, by)) }));
@@ -108,10 +107,10 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     h(
       "div",
       { class: "row" },
-      choose("metric", runs.metrics.map((metric, k): [string, string] => [String(k), metric.name]), "0", (value) => (state.metric = +value)),
-      keys.length > 0 && choose("along", keys, String(state.x), (value) => (state.x = +value)),
-      keys.length > 1 && choose("one line for each", [["-1", "nothing"], ...keys], String(state.by), (value) => (state.by = +value)),
-      choose("as", keys.length > 1 ? kinds : kinds.slice(0, 2), state.kind, (value) => (state.kind = value)),
+      field("metric", runs.metrics.map((metric, k): [string, string] => [String(k), metric.name]), "0", (value) => (state.metric = +value)),
+      keys.length > 0 && field("along", keys, String(state.x), (value) => (state.x = +value)),
+      keys.length > 1 && field("one line for each", [["-1", "nothing"], ...keys], String(state.by), (value) => (state.by = +value)),
+      field("as", keys.length > 1 ? kinds : kinds.slice(0, 2), state.kind, (value) => (state.kind = value)),
     ),
     others,
     figure,

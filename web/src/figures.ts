@@ -1,7 +1,7 @@
 // Figures that are not over time: lines and points with intervals, box plots, heat maps. They are drawn as SVG, and redrawn for each width and theme.
 
-import type { XySpec } from "./content";
-import { csv, download, fileName, h, number, s } from "./dom";
+import type { CellsSpec, XySpec } from "./content";
+import { csvButton, h, number, s } from "./dom";
 import { colour, css, dash, isDark, onTheme } from "./theme";
 
 /** Groups of values, with one box each, in groups along the axis. */
@@ -13,19 +13,6 @@ export interface BoxSpec {
   groups: string[];
   series: { name: string; colour: number; values: (number | null)[][] }[];
   note: string;
-}
-
-/** A value for each pair of settings. */
-export interface HeatSpec {
-  id: string;
-  title: string;
-  x: { label: string; names: string[] };
-  y: { label: string; names: string[] };
-  values: (number | null)[][];
-  unit: string;
-  note: string;
-  /** The values of the first and of the last colour; by default, the least and the most of the values. */
-  scale?: [number, number];
 }
 
 /** The least and the most of the values that are known. */
@@ -123,11 +110,10 @@ function frame(
   }).observe(area);
   onTheme(paint);
   paint();
-  const save = () => download(`${fileName(`${name}-${spec.id}`)}.csv`, csv(data()));
   return h(
     "figure",
     { class: "chart", "data-chart": spec.id },
-    h("figcaption", {}, h("h3", {}, spec.title), h("button", { class: "quiet", type: "button", onclick: save, "aria-label": `${spec.title}: data as CSV` }, "CSV")),
+    h("figcaption", {}, h("h3", {}, spec.title), csvButton(spec.title, `${name}-${spec.id}`, data)),
     legend.length > 1 && swatches,
     area,
     h("p", { class: "note" }, spec.note),
@@ -266,21 +252,20 @@ function cividis(share: number): [number, number, number] {
   return [0, 1, 2].map((k) => Math.round(a[k]! + (b[k]! - a[k]!) * t)) as [number, number, number];
 }
 
-/** A colour and a number for each cell. */
-export function heatFigure(spec: HeatSpec, name: string): HTMLElement {
-  const data = () => [[spec.y.label, ...spec.x.names], ...spec.y.names.map((row, r) => [row, ...spec.values[r]!])];
-  const height = Math.max(140, 40 * spec.y.names.length + 60);
+/** A colour and a number for each cell. `low` and `high` are the values of the first and of the last colour. */
+export function heatFigure(spec: Omit<CellsSpec, "kind">, name: string, [low, high] = extremes(spec.values.flat())): HTMLElement {
+  const data = () => [[spec.y, ...spec.columns], ...spec.rows.map((row, r) => [row, ...spec.values[r]!])];
+  const height = Math.max(140, 40 * spec.rows.length + 60);
   return frame(spec, name, [], data, (width) => {
-    const svg = canvas(width, height, `${spec.title}: a heat map of ${spec.y.label} and ${spec.x.label}`);
-    const [low, high] = spec.scale ?? extremes(spec.values.flat());
+    const svg = canvas(width, height, `${spec.title}: a heat map of ${spec.y} and ${spec.x}`);
     // Three digits of the largest, and as many decimals for all.
     const decimals = Math.max(0, Math.min(4, 2 - Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high)) || 1))));
-    const left = Math.min(150, 24 + 7.2 * Math.max(...spec.y.names.map((label) => label.length)));
-    const [cellWidth, cellHeight] = [(width - left - 12) / spec.x.names.length, (height - 54) / spec.y.names.length];
-    spec.y.names.forEach((row, r) => {
+    const left = Math.min(150, 24 + 7.2 * Math.max(...spec.rows.map((label) => label.length)));
+    const [cellWidth, cellHeight] = [(width - left - 12) / spec.columns.length, (height - 54) / spec.rows.length];
+    spec.rows.forEach((row, r) => {
       const top = 8 + r * cellHeight;
       svg.append(text(left - 8, top + cellHeight / 2 + 4, fit(row, left - 12), { "text-anchor": "end" }, row));
-      spec.x.names.forEach((column, c) => {
+      spec.columns.forEach((column, c) => {
         const value = spec.values[r]![c] ?? null;
         const x = left + c * cellWidth;
         const [red, green, blue] = value === null ? (isDark() ? [50, 50, 50] : [235, 235, 235]) : cividis((value - low) / (high - low || 1));
@@ -292,8 +277,8 @@ export function heatFigure(spec: HeatSpec, name: string): HTMLElement {
         }
       });
     });
-    spec.x.names.forEach((column, c) => svg.append(text(left + (c + 0.5) * cellWidth, height - 28, fit(column, cellWidth), { "text-anchor": "middle" }, column)));
-    svg.append(text(left + (width - left - 12) / 2, height - 8, spec.x.label, { "text-anchor": "middle" }));
+    spec.columns.forEach((column, c) => svg.append(text(left + (c + 0.5) * cellWidth, height - 28, fit(column, cellWidth), { "text-anchor": "middle" }, column)));
+    svg.append(text(left + (width - left - 12) / 2, height - 8, spec.x, { "text-anchor": "middle" }));
     return svg;
   }, height);
 }

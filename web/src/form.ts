@@ -1,39 +1,53 @@
 // Controls made from the scenario's schema. A control edits one value of the document, and shows the errors of that value.
 
 import type { Json, Mistake, Table } from "./api";
-import { h } from "./dom";
-import { quantity, rateText, shareText, timeText } from "./quantity";
+import { button, choose, h } from "./dom";
 import type { Shape } from "./schema";
 
-/** The range of a slider, as numbers in its unit, on a logarithmic scale. */
+const UNITS: Record<string, number> = {
+  ...{ ps: 1e-12, ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 },
+  ...Object.fromEntries(["bit/s", "bps"].flatMap((unit) => ["", "k", "M", "G", "T"].map((prefix, k) => [prefix + unit, 1e3 ** k]))),
+  ...{ "% bdp": 1, "%bdp": 1 },
+};
+
+/** The value of a time in seconds, of a rate in bit/s, or of a share of the bandwidth-delay product in percent; null for other texts. */
+function quantity(text: string): number | null {
+  const [, amount = "", unit = ""] = /^([0-9._]+) ?(.+)$/.exec(text.trim()) ?? [];
+  return unit in UNITS ? Number(amount.replaceAll("_", "")) * UNITS[unit]! : null;
+}
+
+/** The range of a slider, on a logarithmic scale, and the units in which it writes a value, from the smallest on. */
 interface Range {
   from: number;
   to: number;
-  write: (value: number) => string;
-  read: (text: string) => number | null;
+  units: string[];
 }
 
 const RANGES: Record<string, Range> = {
-  Rate: { from: 1e6, to: 1e10, read: quantity, write: rateText },
-  rtt: { from: 1e-3, to: 1, read: quantity, write: timeText },
-  duration: { from: 1, to: 600, read: quantity, write: timeText },
-  Buffer: {
-    from: 1,
-    to: 400,
-    read: (text) => {
-      const found = /^([0-9.]+) ?% ?bdp$/.exec(text.trim());
-      return found ? Number(found[1]) : null;
-    },
-    write: shareText,
-  },
+  Rate: { from: 1e6, to: 1e10, units: [" Mbit/s", " Gbit/s"] },
+  rtt: { from: 1e-3, to: 1, units: [" ms", " s"] },
+  duration: { from: 1, to: 600, units: [" s"] },
+  Buffer: { from: 1, to: 400, units: ["% bdp"] },
 };
 
+/** A value of a slider as a scenario file writes it. */
+function written(value: number, units: string[]): string {
+  const unit = units.filter((unit) => value >= UNITS[unit.trim()]!).at(-1) ?? units[0]!;
+  const amount = value / UNITS[unit.trim()]!;
+  return +amount.toPrecision(amount >= 100 ? 3 : 2) + unit;
+}
+
 const STEPS = 200;
+
+/** The name of what a scenario chooses, bare or with parameters. */
+export const nameOf = (value: Json | undefined): string => (value !== null && typeof value === "object" && !Array.isArray(value) ? String((value as Table)["name"] ?? "") : String(value ?? ""));
+
+// Labels name their controls by ids, which no two forms of a page share.
+let labelled = 0;
 
 /** A document, its controls, and its errors. */
 export class Form {
   private readonly errors = new Map<string, { box: HTMLElement; input: HTMLElement }>();
-  private number = 0;
 
   constructor(
     public document: Table,
@@ -80,7 +94,7 @@ export class Form {
   }
 
   private labelled(key: string, title: string, description: string, input: HTMLElement, extra: HTMLElement | null = null): HTMLElement {
-    const id = `field-${++this.number}`;
+    const id = `field-${++labelled}`;
     const box = h("span", { class: "error", id: `${id}-error`, role: "alert" });
     input.id = id;
     input.setAttribute("aria-describedby", box.id);
@@ -129,14 +143,14 @@ export class Form {
     const span = Math.log(range.to / range.from);
     const slider = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": `${title}, slider` });
     const place = () => {
-      const value = range.read(input.value || input.placeholder);
+      const value = quantity(input.value || input.placeholder);
       if (value !== null && value > 0) slider.value = String(Math.round((Math.log(value / range.from) / span) * STEPS));
       slider.setAttribute("aria-valuetext", input.value || input.placeholder);
     };
     place();
     input.addEventListener("input", place);
     slider.addEventListener("input", () => {
-      input.value = range.write(range.from * Math.exp((Number(slider.value) / STEPS) * span));
+      input.value = written(range.from * Math.exp((Number(slider.value) / STEPS) * span), range.units);
       slider.setAttribute("aria-valuetext", input.value);
       input.dispatchEvent(new Event("input"));
     });
@@ -145,10 +159,7 @@ export class Form {
 
   private flag(key: string, shape: Shape, title: string): HTMLElement {
     if (shape.optional && typeof shape.default !== "boolean") {
-      const value = this.get(key);
-      const options = [["", "none"], ["true", "true"], ["false", "false"]].map(([id, text]) => h("option", { value: id, selected: id === String(value ?? "") }, text!));
-      const select = h("select", {}, ...options);
-      select.addEventListener("change", () => this.set(key, select.value === "" ? undefined : select.value === "true"));
+      const select = choose([["", "none"], "true", "false"], String(this.get(key) ?? ""), (value) => this.set(key, value === "" ? undefined : value === "true"));
       return this.labelled(key, title, shape.description, select);
     }
     const input = h("input", { type: "checkbox", checked: (this.get(key) ?? shape.default) === true });
@@ -159,66 +170,41 @@ export class Form {
   }
 
   private choice(key: string, shape: Shape, title: string): HTMLElement {
-    const value = this.get(key) ?? shape.default ?? "";
-    const options = [...(shape.optional && shape.default === undefined ? [""] : []), ...shape.choices];
-    const select = h("select", {}, ...options.map((name) => h("option", { value: name, selected: name === value }, name || "none")));
-    select.addEventListener("change", () => this.set(key, select.value || undefined));
+    const none: [string, string][] = shape.optional && shape.default === undefined ? [["", "none"]] : [];
+    const select = choose([...none, ...shape.choices], String(this.get(key) ?? shape.default ?? ""), (value) => this.set(key, value || undefined));
     return this.labelled(key, title, shape.description, select);
   }
 
   private named(key: string, shape: Shape, title: string): HTMLElement {
-    const nameOf = (value: Json | undefined): string => (typeof value === "string" ? value : value && typeof value === "object" ? String((value as Table)["name"] ?? "") : "");
     const standard = nameOf(shape.default as Json | undefined);
     const current = nameOf(this.get(key)) || standard;
-    const names = shape.variants.map((variant) => variant.name);
-    const select = h(
-      "select",
-      {},
-      ...(shape.optional && !standard ? [h("option", { value: "", selected: current === "" }, "none")] : []),
-      ...names.map((name) => h("option", { value: name, selected: name === current, title: shape.variants.find((one) => one.name === name)!.title }, name)),
-    );
+    const none: [string, string][] = shape.optional && !standard ? [["", "none"]] : [];
+    const variants = shape.variants.map((variant): [string, string, string] => [variant.name, variant.name, variant.title]);
     const parameters = h("div", { class: "parameters" });
-    const draw = () => {
-      const variant = shape.variants.find((one) => one.name === select.value);
+    const draw = (chosen: string) => {
+      const variant = shape.variants.find((one) => one.name === chosen);
       parameters.replaceChildren();
       if (!variant || variant.fields.length === 0) return;
       const controls = variant.fields.map(([name, inner]) => this.control(`${key}.${name}`, inner));
       const needed = variant.fields.some(([, inner]) => !inner.optional);
-      parameters.append(h("details", { open: needed || this.hasParameters(key) }, h("summary", {}, `parameters of ${variant.name}`), h("div", { class: "fields" }, ...controls)));
+      const value = this.get(key);
+      const open = needed || (typeof value === "object" && Object.keys(value ?? {}).length > 1);
+      parameters.append(h("details", { open }, h("summary", {}, `parameters of ${variant.name}`), h("div", { class: "fields" }, ...controls)));
     };
-    // Setting a parameter turns the name into a table. `set` needs that table to exist.
-    parameters.addEventListener(
-      "input",
-      () => {
-        if (typeof this.get(key) !== "object") this.quietly(key, { name: select.value });
-      },
-      true,
-    );
-    select.addEventListener("change", () => {
-      const variant = shape.variants.find((one) => one.name === select.value);
-      this.set(key, variant === undefined ? undefined : shape.bare ? variant.name : { name: variant.name });
-      draw();
+    const select = choose([...none, ...variants], current, (name) => {
+      this.set(key, name === "" ? undefined : shape.bare ? name : { name });
+      draw(name);
     });
-    draw();
+    // Setting a parameter turns the name into a table, before the listener of its control.
+    const widen = () => typeof this.get(key) === "object" || this.set(key, { name: select.value });
+    parameters.addEventListener("input", widen, true);
+    draw(current);
     return h("div", { class: "named" }, this.labelled(key, title, shape.description, select), parameters);
   }
 
-  private hasParameters(key: string): boolean {
-    const value = this.get(key);
-    return value !== null && typeof value === "object" && Object.keys(value).length > 1;
-  }
-
-  private quietly(key: string, value: Json): void {
-    const names = key.split(".");
-    const last = names.pop()!;
-    const place = names.length ? (this.get(names.join(".")) as Table) : this.document;
-    place[last] = value;
-  }
-
   private table(key: string, shape: Shape, title: string): HTMLElement {
-    const controls = shape.fields.map(([name, inner]) => this.control(key ? `${key}.${name}` : name, inner));
     const box = h("span", { class: "error", role: "alert" });
-    const details = h("details", {}, h("summary", { title: shape.description }, title), box, h("div", { class: "fields" }, ...controls));
+    const details = h("details", {}, h("summary", { title: shape.description }, title), box, h("div", { class: "fields" }, ...this.others(key, shape, [])));
     this.errors.set(key, { box, input: details });
     return details;
   }
@@ -238,8 +224,7 @@ export class Form {
   }
 
   private tables(key: string, item: Shape, title: string, description: string): HTMLElement {
-    const controls = (inner: string) => [h("div", { class: "fields" }, ...this.others(inner, item, []))];
-    const list = this.list(key, (_, number) => `${title} ${number + 1}`, controls, () => ({}), "add one");
+    const list = this.list(key, (_, number) => `${title} ${number + 1}`, (inner) => [h("div", { class: "fields" }, ...this.others(inner, item, []))], () => ({}), "add one");
     return h("details", { open: ((this.get(key) as Json[] | undefined) ?? []).length > 0 }, h("summary", { title: description }, title), list);
   }
 
@@ -261,26 +246,24 @@ export class Form {
       const values = (this.get(key) as Json[] | undefined) ?? [];
       element.replaceChildren(
         ...values.map((value, number) => {
-          const remove = h("button", { type: "button", class: "quiet", "aria-label": `Remove ${title(value, number)}` }, "remove");
-          remove.addEventListener("click", () => {
+          const remove = button("remove", "quiet", () => {
             this.set(key, values.filter((_, other) => other !== number));
             paint();
           });
-          const legend = h("legend", {}, title(value, number));
+          const legend = h("legend", {});
           const item = h("fieldset", { class: "item" }, legend, remove, ...draw(`${key}.${number}`));
           // The title names what is chosen within. The listeners of the controls run first.
           const follow = () => {
-            const now = title(((this.get(key) as Json[] | undefined) ?? [])[number] ?? value, number);
-            legend.textContent = now;
-            remove.setAttribute("aria-label", `Remove ${now}`);
+            legend.textContent = title(((this.get(key) as Json[] | undefined) ?? [])[number] ?? value, number);
+            remove.setAttribute("aria-label", `Remove ${legend.textContent}`);
           };
+          follow();
           item.addEventListener("input", follow);
           item.addEventListener("change", follow);
           return item;
         }),
       );
-      const more = h("button", { type: "button", class: "plain" }, add);
-      more.addEventListener("click", () => {
+      const more = button(add, "plain", () => {
         this.set(key, [...values, fresh()]);
         paint();
         element.querySelector<HTMLElement>("fieldset:last-of-type select, fieldset:last-of-type input")?.focus();

@@ -1,6 +1,6 @@
 // Keyboard shortcuts, and the list of them that `?` opens.
 
-import { h } from "./dom";
+import { button, h } from "./dom";
 
 /** What single keys do: by key, its meaning and its effect. */
 export type Keys = Record<string, [string, () => void]>;
@@ -18,7 +18,7 @@ export function listen(everywhere: Keys, here: () => Keys): { open: () => void }
   const list = h("div", { class: "keys" });
   const on = h("input", { type: "checkbox", id: "keys-on", checked: localStorage.getItem(STORED) !== "off" });
   on.addEventListener("change", () => localStorage.setItem(STORED, on.checked ? "on" : "off"));
-  const close = h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "close");
+  const close = button("close", "plain", () => dialog.close());
   const dialog = h("dialog", { "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard shortcuts"), list, h("p", { class: "field flag" }, h("label", { for: "keys-on" }, "single keys act"), on), close);
   document.body.append(dialog);
   const rows = (title: string, entries: [string, string][]) => [h("h3", {}, title), h("dl", {}, ...entries.flatMap(([key, meaning]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, meaning)]))];

@@ -1,10 +1,8 @@
 // A run in progress: turns messages of the server into growing lines.
 
-import type { About, ChartEntry, Mistake, Table, Tile } from "./api";
-import { api, Refusal } from "./api";
-import type { Mark } from "./content";
+import { api, isShut, type About, type ChartEntry, type Table } from "./api";
+import type { Mark, Tile } from "./content";
 import { number } from "./dom";
-import type { Link } from "./present";
 import type { ChartData, ChartLine } from "./timechart";
 import type { Moment } from "./topology";
 
@@ -16,43 +14,46 @@ export type Connection = "good" | "lost" | "shut" | "restarted" | "unknown";
 /** Columns of new samples; the rows of one time arrive together. */
 type Rows = Record<string, (number | null)[]>;
 
-interface Message {
+/** A scenario, and what engines make of it. */
+export interface Plan {
+  name: string;
+  document: Table;
+  duration_s: number;
+  labels: string[];
+  /** The links that the data of each flow cross, by number. */
+  routes: number[][];
+  /** Rate, delay and losses are those before the `changes`, which are in order of time. */
+  links: { name: string; rate_bit_s: number | null; initial: Table }[];
+  changes: Table[];
+  bottleneck: number;
+  /** The measuring window, the time over which means are drawn, and what is known to happen. */
+  from_s: number;
+  to_s: number;
+  mean_s: number;
+  marks: Mark[];
+}
+
+interface Message extends Partial<Plan> {
   type: "start" | "changed" | "restart" | "samples" | "state" | "done" | "cancelled" | "failed";
-  id?: string;
-  name?: string;
-  document?: Table;
-  duration_s?: number;
   speed?: number;
   state?: string;
-  labels?: string[];
-  links?: Link[];
-  changes?: Table[];
-  bottleneck?: number;
-  /** The measuring window, the time over which means are drawn, and what is known to happen. */
-  from_s?: number;
-  to_s?: number;
-  mean_s?: number;
-  marks?: Mark[];
   time_s?: number;
   flows?: Rows;
   queues?: Rows;
   why?: string;
   folder?: string;
   text?: string;
-  wall_s?: number;
   tiles?: Tile[];
 }
 
 /** Simulated seconds that the figures of a run in progress cover. */
 const RECENT_S = 10;
 
-/** The samples of one time. */
-interface Sample {
-  goodput: Map<number, number>;
-  srtt: Map<number, number>;
-  /** Of the bottleneck. */
-  utilisation: number;
-  gone: number;
+/** A value of a line, of which there is none if its number is out of range. */
+interface Point {
+  time: number;
+  line: number;
+  value: number;
 }
 
 /** Lines over common times; gaps are NaN. */
@@ -64,12 +65,11 @@ class Grid {
   private interval = 0;
 
   /** Adds rates to means over intervals of `length`, each at its middle, or at its end for steps. */
-  average(length: number, steps: boolean, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    times.forEach((time, row) => {
-      const [line, value] = [which(row), values(row)];
+  average(length: number, steps: boolean, points: Point[]): void {
+    for (const { time, line, value } of points) {
       // A sample at an edge belongs to the interval before.
-      const interval = Math.ceil(time! / length - 1e-6);
-      if (line < 0 || line >= this.lines.length || interval < 1 || !Number.isFinite(value)) return;
+      const interval = Math.ceil(time / length - 1e-6);
+      if (!(line in this.lines) || interval < 1 || !Number.isFinite(value)) continue;
       if (interval !== this.interval) {
         this.interval = interval;
         this.sums = [];
@@ -77,63 +77,48 @@ class Grid {
       const [sum, count] = this.sums[line] ?? [0, 0];
       this.sums[line] = [sum + value, count + 1];
       const at = (interval - (steps ? 0 : 0.5)) * length;
-      this.add([at], () => line, () => (sum + value) / (count + 1));
-    });
+      this.add([{ time: at, line, value: (sum + value) / (count + 1) }]);
+    }
   }
 
   width(count: number): void {
     while (this.lines.length < count) this.lines.push(new Array<number>(this.x.length).fill(NaN));
   }
 
-  /** Adds rows: `which` gives the line of each, -1 for none. */
-  add(times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    times.forEach((time, row) => {
-      const line = which(row);
-      if (line < 0 || line >= this.lines.length) return;
-      if (this.x.length === 0 || this.x[this.x.length - 1] !== time) {
-        this.x.push(time!);
+  add(points: Point[]): void {
+    for (const { time, line, value } of points) {
+      if (!(line in this.lines)) continue;
+      if (this.x.at(-1) !== time) {
+        this.x.push(time);
         for (const one of this.lines) one.push(NaN);
       }
-      this.lines[line]![this.x.length - 1] = values(row);
-    });
+      this.lines[line]![this.x.length - 1] = value;
+    }
   }
 }
 
-/** The order of the charts on the page. */
-const ORDER = ["cwnd", "goodput", "queue", "srtt", "utilisation", "drops"];
-
 /** What the page shows of a run. */
 export class LiveRun {
-  document: Table | null = null;
-  name = "";
+  /** Null until the first message. */
+  plan: Plan | null = null;
   state = "running";
   time = 0;
-  duration = 1;
   speed = 0;
   folder: string | null = null;
   text = "";
-  wall: number | null = null;
   /** The figures of the finished run, over its measuring window. */
-  tiles: Tile[] = [];
-  labels: string[] = [];
-  private bottleneck = 0;
-  /** By time, in its order. */
-  private recent = new Map<number, Sample>();
-  private newest = 0;
+  private tiles: Tile[] = [];
+  /** What the figures cover, of flows and of the bottleneck, in order of time. */
+  private sent: { time: number; flow: number; goodput: number; srtt: number }[] = [];
+  private passed: { time: number; utilisation: number; gone: number }[] = [];
   private queues = new Map<number, { packets: number; most: number; drops: boolean }>();
   /** The numbers of the links that are shown. */
   private shown: number[] = [];
-  links: Link[] = [];
-  /** The changes of links, in order of time. */
-  linkChanges: Table[] = [];
   private readonly grids = new Map<string, Grid>();
-  private totals = new Map<number, number>();
-  /** Of each link, the time of the last sample and the packets marked until then. */
-  private counted = new Map<number, [number, number]>();
-  /** The time over which means are drawn. */
+  /** Of each link, the time of the last sample, and the packets dropped or lost, and marked, until then. */
+  private counted = new Map<number, [number, number, number]>();
+  /** The time over which means are drawn, which a change does not change. */
   private meanS = 1;
-  private window: [number, number] | null = null;
-  private marks: Mark[] = [];
   private source: EventSource | null = null;
   private stopped = false;
 
@@ -149,12 +134,20 @@ export class LiveRun {
 
   /** The links that have a rate. */
   get linkNames(): string[] {
-    return this.links.filter((link) => link.rate_bit_s !== null).map((link) => link.name);
+    return (this.plan?.links ?? []).filter((link) => link.rate_bit_s !== null).map((link) => link.name);
+  }
+
+  /** Rate, delay, losses and state of a link now, as a change of it would give them. */
+  present(link: string): Table {
+    const known = (values: Table): Table => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
+    const { links, changes } = this.plan!;
+    const past = changes.filter((change) => change["link"] === link && Number(change["at_s"]) <= this.time);
+    return Object.assign({ up: true }, known(links.find((one) => one.name === link)?.initial ?? {}), ...past.map(({ at_s: _, link: __, weights: ___, ...rest }) => known(rest))) as Table;
   }
 
   /** The names of the flows, as in reports. */
   get flowNames(): string[] {
-    return this.labels.map((label, k) => `flow ${k + 1}: ${label}`);
+    return (this.plan?.labels ?? []).map((label, k) => `flow ${k + 1}: ${label}`);
   }
 
   get isOver(): boolean {
@@ -168,11 +161,10 @@ export class LiveRun {
 
   private clear(): void {
     for (const { id } of this.about.charts) this.grids.set(id, new Grid());
-    this.totals.clear();
     this.counted.clear();
     this.queues.clear();
-    this.recent.clear();
-    this.newest = 0;
+    this.sent = [];
+    this.passed = [];
   }
 
   private connect(): void {
@@ -195,7 +187,7 @@ export class LiveRun {
       await new Promise((done) => setTimeout(done, 700));
       const about = await api.about().catch((error: unknown) => {
         // A different server process, which has a different token and does not have this run.
-        if (error instanceof Refusal && error.status === 401) this.connection("shut");
+        if (isShut(error)) this.connection("shut");
         return null;
       });
       if (about === null) continue;
@@ -221,18 +213,11 @@ export class LiveRun {
       this.text = message.why ?? "";
     }
     if (message.type === "start" || message.type === "changed") {
-      this.document = message.document!;
-      this.name = message.name!;
-      this.duration = message.duration_s!;
-      this.labels = message.labels!;
-      this.links = message.links!;
-      this.linkChanges = message.changes!;
-      this.bottleneck = message.bottleneck!;
-      if (message.type === "start") this.meanS = message.mean_s!;
-      this.window = [message.from_s!, message.to_s!];
-      this.marks = message.marks!;
-      const rated = this.links.map((_, k) => k).filter((k) => this.links[k]!.rate_bit_s !== null && !this.links[k]!.name.endsWith(".reverse"));
-      this.shown = [message.bottleneck!, ...rated.filter((k) => k !== message.bottleneck)].slice(0, MOST_LINES);
+      this.plan = message as Plan;
+      const { links, bottleneck, mean_s } = this.plan;
+      if (message.type === "start") this.meanS = mean_s;
+      const rated = [...links.keys()].filter((k) => links[k]!.rate_bit_s !== null && !links[k]!.name.endsWith(".reverse"));
+      this.shown = [bottleneck, ...rated.filter((k) => k !== bottleneck)].slice(0, MOST_LINES);
       this.widen();
     }
     this.state = message.state ?? this.state;
@@ -243,7 +228,6 @@ export class LiveRun {
     if (message.type === "done" || message.type === "cancelled" || message.type === "failed") {
       this.state = message.type;
       this.folder = message.folder ?? null;
-      this.wall = message.wall_s ?? null;
       this.tiles = message.tiles ?? [];
       if (message.text) this.text = message.text;
       this.source?.close();
@@ -252,123 +236,92 @@ export class LiveRun {
   }
 
   private widen(): void {
-    const flows = Math.min(this.labels.length, MOST_LINES);
+    const flows = Math.min(this.plan?.labels.length ?? 0, MOST_LINES);
     for (const { id, of } of this.about.charts) this.grids.get(id)!.width(of === "flows" ? flows : this.shown.length);
   }
 
-  /** The sample of a time; null if it is older than what the figures cover. */
-  private sample(time: number): Sample | null {
-    this.newest = Math.max(this.newest, time);
-    if (time < this.newest - RECENT_S) return null;
-    let sample = this.recent.get(time);
-    if (!sample) {
-      sample = { goodput: new Map(), srtt: new Map(), utilisation: NaN, gone: 0 };
-      this.recent.set(time, sample);
-      for (const old of this.recent.keys()) {
-        if (old >= this.newest - RECENT_S) break;
-        this.recent.delete(old);
-      }
-    }
-    return sample;
+  private recent<Row extends { time: number }>(rows: Row[]): Row[] {
+    return rows.filter(({ time }) => time >= this.time - RECENT_S);
   }
 
   /** Figures of the last simulated seconds, from the samples of all flows and of the bottleneck. */
   figures(): Tile[] {
     if (this.tiles.length > 0) return this.tiles;
-    const samples = [...this.recent.values()];
-    const span = `the last ${Math.min(RECENT_S, Math.max(1, Math.round(this.newest)))} s`;
+    const span = `the last ${Math.min(RECENT_S, Math.max(1, Math.round(this.time)))} s`;
     const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
     const mean = (values: number[]) => (values.length > 0 ? sum(values) / values.length : NaN);
     const flows = new Map<number, number[]>();
-    for (const { goodput } of samples) for (const [flow, value] of goodput) flows.set(flow, [...(flows.get(flow) ?? []), value]);
-    const goodput = sum([...flows.values()].flat()) / samples.length;
+    for (const { flow, goodput } of this.sent) flows.set(flow, [...(flows.get(flow) ?? []), goodput]);
+    const times = new Set([...this.sent, ...this.passed].map(({ time }) => time));
+    const goodput = sum(this.sent.map((one) => one.goodput)) / times.size;
     const sending = [...flows.values()].map(mean).filter((value) => value > 0);
     const text = (value: number, digits: number) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
-    const srtt = samples.flatMap(({ srtt }) => [...srtt.values()].filter((value) => value > 0));
+    const srtt = this.sent.map((one) => one.srtt).filter((value) => value > 0);
     return [
       { name: "goodput", value: text(goodput / 1e6, 1), unit: "Mbit/s", meaning: `Application bytes delivered in order over ${span}, all flows together.` },
-      { name: "utilisation", value: text(100 * mean(samples.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
+      { name: "utilisation", value: text(100 * mean(this.passed.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
       { name: "fairness", value: text(sending.length > 1 ? Math.min(...sending) / Math.max(...sending) : NaN, 2), unit: "least/most", meaning: `Minimum of the flows' goodputs over their maximum, over ${span}, of the flows that sent in it.` },
-      { name: "loss", value: text(sum(samples.map((one) => one.gone)), 0), unit: "packets", meaning: `Packets dropped or lost at the bottleneck in ${span}.` },
+      { name: "loss", value: text(sum(this.passed.map((one) => one.gone)), 0), unit: "packets", meaning: `Packets dropped or lost at the bottleneck in ${span}.` },
       { name: "mean RTT", value: text(1e3 * mean(srtt), 1), unit: "ms", meaning: `Mean of the flows' smoothed round-trip times over ${span}.` },
     ];
   }
 
   /** What moves in the drawing of the network. */
   moment(): Moment {
-    const last = [...this.recent.values()].reverse().find((one) => one.goodput.size > 0);
+    const last = new Map(this.sent.filter(({ time }) => time === this.sent.at(-1)!.time).map(({ flow, goodput }) => [flow, goodput]));
     return {
-      queues: new Map([...this.queues].map(([link, queue]) => [this.links[link]!.name, queue])),
-      goodput: this.labels.map((_, flow) => last?.goodput.get(flow)),
+      queues: new Map([...this.queues].map(([link, queue]) => [this.plan!.links[link]!.name, queue])),
+      goodput: this.flowNames.map((_, flow) => last.get(flow)),
     };
   }
 
   private takeFlows(rows: Rows): void {
-    rows["time_s"]!.forEach((time, row) => {
-      const sample = this.sample(time!);
-      sample?.goodput.set(rows["flow"]![row]!, rows["goodput_bit_s"]![row] ?? NaN);
-      sample?.srtt.set(rows["flow"]![row]!, rows["srtt_s"]![row] ?? 0);
-    });
-    for (const entry of this.chartsOf("flows")) {
-      const values = rows[entry.column]!;
-      const hides = entry.id === "srtt";
-      this.put(entry, rows["time_s"]!, (row) => rows["flow"]![row]!, (row) => (hides && !values[row] ? NaN : (values[row] ?? NaN) * entry.factor));
-    }
+    const fresh = rows["time_s"]!.map((time, row) => ({ time: time!, flow: rows["flow"]![row]!, goodput: rows["goodput_bit_s"]![row] ?? NaN, srtt: rows["srtt_s"]![row] ?? 0 }));
+    this.sent = this.recent([...this.sent, ...fresh]);
+    const value = ({ id, factor }: ChartEntry, of: number | null) => (id === "srtt" && !of ? NaN : (of ?? NaN) * factor);
+    this.put("flows", (entry) => fresh.map(({ time, flow }, row) => ({ time, line: flow, value: value(entry, rows[entry.column]![row]!) })));
   }
 
   private takeQueues(rows: Rows): void {
     const place = new Map(this.shown.map((link, line) => [link, line]));
-    const line = (row: number) => place.get(rows["link"]![row]!) ?? -1;
     const rates: number[] = [];
     rows["link"]!.forEach((link, row) => {
-      const total = rows["dropped"]![row]! + rows["lost"]![row]!;
-      const since = total - (this.totals.get(link!) ?? 0);
-      const marked = rows["marked"]![row]!;
-      const [before, markedBefore] = this.counted.get(link!) ?? [0, 0];
-      const time = rows["time_s"]![row]!;
+      const [time, gone, marked] = [rows["time_s"]![row]!, rows["dropped"]![row]! + rows["lost"]![row]!, rows["marked"]![row]!];
+      const [before, goneBefore, markedBefore] = this.counted.get(link!) ?? [0, 0, 0];
+      const since = gone - goneBefore;
       rates.push(time > before ? (since + marked - markedBefore) / (time - before) : NaN);
-      this.counted.set(link!, [time, marked]);
-      this.totals.set(link!, total);
+      this.counted.set(link!, [time, gone, marked]);
       const packets = rows["packets"]![row]!;
       this.queues.set(link!, { packets, most: Math.max(packets, this.queues.get(link!)?.most ?? 0), drops: since > 0 });
-      const sample = link === this.bottleneck ? this.sample(rows["time_s"]![row]!) : null;
-      if (sample) Object.assign(sample, { utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
+      if (link === this.plan!.bottleneck) this.passed.push({ time, utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
     });
-    for (const entry of this.chartsOf("links")) {
-      const values = entry.id === "drops" ? rates : rows[entry.column]!;
-      this.put(entry, rows["time_s"]!, line, (row) => (values[row] ?? NaN) * entry.factor);
-    }
+    this.passed = this.recent(this.passed);
+    this.put("links", ({ id, column, factor }) => {
+      const values = id === "drops" ? rates : rows[column]!;
+      return rows["link"]!.map((link, row) => ({ time: rows["time_s"]![row]!, line: place.get(link!) ?? -1, value: (values[row] ?? NaN) * factor }));
+    });
   }
 
-  private put({ id, mean }: ChartEntry, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    const grid = this.grids.get(id)!;
-    if (mean) grid.average(this.meanS, id === "drops", times, which, values);
-    else grid.add(times, which, values);
+  private put(of: ChartEntry["of"], points: (entry: ChartEntry) => Point[]): void {
+    for (const entry of this.about.charts.filter((chart) => chart.of === of)) {
+      const grid = this.grids.get(entry.id)!;
+      if (entry.mean) grid.average(this.meanS, entry.id === "drops", points(entry));
+      else grid.add(points(entry));
+    }
   }
 
   /** The charts in their current state. */
   charts(): ChartData[] {
-    const flows = this.flowNames.slice(0, MOST_LINES);
-    const more = this.labels.length > MOST_LINES ? `The first ${MOST_LINES} of ${this.labels.length} flows.` : "";
-    const links = this.shown.map((link) => this.links[link]!.name);
+    const { links, marks, from_s, to_s } = this.plan!;
+    const names = { flows: this.flowNames.slice(0, MOST_LINES), links: this.shown.map((link) => links[link]!.name) };
+    const count = this.flowNames.length;
+    const more = count > MOST_LINES ? `The first ${MOST_LINES} of ${count} flows.` : "";
     const make = ({ id, of, title, unit, meaning, mean }: ChartEntry): ChartData => {
       const grid = this.grids.get(id)!;
-      const names = of === "flows" ? flows : links;
       const note = [of === "flows" ? more : "", mean ? `Means over ${number(this.meanS)} s.` : ""].filter(Boolean).join(" ");
-      const lines: ChartLine[] = names.map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
-      return { id, title, unit, meaning, note, steps: id === "drops", x: grid.x, lines, marks: this.marks, window: this.window };
+      const lines: ChartLine[] = names[of].map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
+      return { id, title, unit, meaning, note, steps: id === "drops", x: grid.x, lines, marks, window: [from_s, to_s] };
     };
-    return [...this.about.charts].sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id)).map(make);
+    return this.about.charts.map(make);
   }
-
-  private chartsOf(of: ChartEntry["of"]): ChartEntry[] {
-    return this.about.charts.filter((chart) => chart.of === of);
-  }
-}
-
-/** The errors of a refused request. */
-export function mistakesOf(error: unknown): Mistake[] {
-  const found = (error as { mistakes?: Mistake[] }).mistakes;
-  if (found) return found;
-  throw error;
 }

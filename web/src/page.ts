@@ -1,7 +1,7 @@
 // A report on a page: the scenario, metrics, figures. `elephan report` and results opened in `elephan ui` use the same page.
 
 import { unpack, type CellsSpec, type Content, type Table, type TimeGroup } from "./content";
-import { csv, download, fileName, h, scrolling } from "./dom";
+import { button, csvButton, download, fileName, h, scrolling } from "./dom";
 import { explorer } from "./explorer";
 import { extremes, heatFigure, xyFigure } from "./figures";
 import { Linked, TimeChart } from "./timechart";
@@ -9,10 +9,9 @@ import { Linked, TimeChart } from "./timechart";
 /** A value, and what follows it: its interval, and in how many repeats it is defined. */
 const VALUE = /^(\S+) ([±[(].*)$/;
 
-export function table(spec: Table, name: string): HTMLElement {
+function table(spec: Table, name: string): HTMLElement {
   const marked = new Set((spec.marked ?? []).map(([row, column]) => `${row} ${column}`));
   const rows = [spec.head.map((cell) => (cell.unit ? `${cell.text} (${cell.unit})` : cell.text)), ...spec.rows];
-  const save = () => download(`${fileName(`${name}-${spec.title}`)}.csv`, csv(rows));
   // Intervals have a column of their own, so that the values above each other are aligned.
   const split = spec.head.map((cell, k) => cell.numeric === true && spec.rows.some((row) => VALUE.test(row[k]!)));
   const head = spec.head.map((cell, k) => h("th", { scope: "col", class: cell.numeric ? "numeric" : undefined, colspan: split[k] ? 2 : undefined }, cell.text, cell.unit ? h("small", {}, cell.unit) : null));
@@ -27,7 +26,7 @@ export function table(spec: Table, name: string): HTMLElement {
   return h(
     "section",
     { class: "table" },
-    h("header", {}, h("h2", {}, spec.title), h("button", { class: "quiet", type: "button", onclick: save, "aria-label": `${spec.title}: data as CSV` }, "CSV")),
+    h("header", {}, h("h2", {}, spec.title), csvButton(spec.title, `${name}-${spec.title}`, () => rows)),
     ...scrolling(
       spec.title,
       h(
@@ -42,10 +41,9 @@ export function table(spec: Table, name: string): HTMLElement {
 }
 
 /** The maps of one quantity have one scale of colours. */
-function cells({ x, columns, y, rows, ...spec }: CellsSpec, all: Content["figures"], name: string): HTMLElement {
+function cells(spec: CellsSpec, all: Content["figures"], name: string): HTMLElement {
   const alike = all.filter((other) => other.kind === "cells" && other.unit === spec.unit) as CellsSpec[];
-  const scale = extremes(alike.flatMap((other) => other.values.flat()));
-  return heatFigure({ ...spec, scale, x: { label: x, names: columns }, y: { label: y, names: rows } }, name);
+  return heatFigure(spec, name, extremes(alike.flatMap((other) => other.values.flat())));
 }
 
 function group(spec: TimeGroup, name: string): HTMLElement {
@@ -55,7 +53,7 @@ function group(spec: TimeGroup, name: string): HTMLElement {
     if (chart.until_s > 0) linked.extent = [0, Math.max(chart.until_s, linked.extent?.[1] ?? 0)];
     return new TimeChart({ ...chart, x: unpack(chart.time_s), lines }, linked, `${name}-${spec.title}`).element;
   });
-  const tool = (text: string, title: string, act: () => void) => h("button", { type: "button", class: "quiet", title, "aria-label": title, onclick: act }, text);
+  const tool = (text: string, title: string, act: () => void) => button(text, "quiet", act, { title, "aria-label": title });
   return h(
     "section",
     { class: "group" },
@@ -76,14 +74,13 @@ function group(spec: TimeGroup, name: string): HTMLElement {
 }
 
 /** Text that can be copied. */
-export function copyable(text: string): HTMLElement {
-  const button = h("button", { type: "button", class: "quiet" }, "copy");
-  button.addEventListener("click", async () => {
+function copyable(text: string): HTMLElement {
+  const copy = button("copy", "quiet", async () => {
     await navigator.clipboard.writeText(text);
-    button.textContent = "copied";
-    setTimeout(() => (button.textContent = "copy"), 1500);
+    copy.textContent = "copied";
+    setTimeout(() => (copy.textContent = "copy"), 1500);
   });
-  return h("div", { class: "command" }, h("code", {}, text), button);
+  return h("div", { class: "command" }, h("code", {}, text), copy);
 }
 
 /** Figures in a row. */
@@ -119,8 +116,8 @@ export function page(content: Content): HTMLElement {
     content.figures.length > 0 && h("section", { class: "group" }, h("div", { class: "charts" }, ...content.figures.map((spec) => (spec.kind === "cells" ? cells(spec, content.figures, name) : xyFigure(spec, name))))),
     ...content.pictures.map(({ title, url, csv: data }) => {
       const save = () => download(`${fileName(title)}.csv`, data);
-      const button = data && h("button", { class: "quiet", type: "button", onclick: save, "aria-label": `${title}: data as CSV` }, "CSV");
-      return h("figure", { class: "chart picture" }, h("figcaption", {}, h("h3", {}, title), button), h("img", { src: url, alt: title }));
+      const file = data && button("CSV", "quiet", save, { "aria-label": `${title}: data as CSV` });
+      return h("figure", { class: "chart picture" }, h("figcaption", {}, h("h3", {}, title), file), h("img", { src: url, alt: title }));
     }),
     ...content.groups.map((spec) => group(spec, name)),
     h(

@@ -16,17 +16,6 @@ const dumbbell = (what: string, name: string, [rate, rtt, buffer]: [string, stri
 const hop = (name: string, from: string, to: string): Table => ({ name, from, to, rate: "50 Mbit/s", delay: "10 ms", buffer: "100% bdp" });
 const over = (from: string, to: string, more: Table): Table => ({ cc: "htcp", from, to, ...more });
 
-const STORED = "elephan-scenario";
-
-/** The scenario on the page: the last one that was edited, or the first of the presets. */
-export function storedScenario(): Table {
-  const stored = localStorage.getItem(STORED);
-  return JSON.parse(stored ?? JSON.stringify(PRESETS[0]!.document)) as Table;
-}
-
-/** Remembers the scenario on the page. */
-export const storeScenario = (document: Table): void => localStorage.setItem(STORED, JSON.stringify(document));
-
 export const PRESETS: Preset[] = [
   dumbbell("two flows, one bottleneck", "two-flows", ["100 Mbit/s", "82 ms", "20% bdp"], [{ cc: "htcp" }, { cc: "htcp", start: "17 s" }]),
   dumbbell("high-speed and standard TCP", "friendliness", ["100 Mbit/s", "40 ms", "50% bdp"], [{ cc: "scalable" }, { cc: "reno", start: "5 s" }]),

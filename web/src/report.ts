@@ -2,14 +2,14 @@
 
 import "./style.css";
 import type { Content } from "./content";
-import { h } from "./dom";
+import { button, h } from "./dom";
 import { page } from "./page";
 import { isDark, setTheme } from "./theme";
 
 const content = JSON.parse(document.getElementById("content")!.textContent!) as Content;
-const toggle = h("button", { type: "button", class: "quiet", onclick: () => setTheme(isDark() ? "light" : "dark") }, "light / dark");
+const toggle = button("light / dark", "quiet", () => setTheme(isDark() ? "light" : "dark"));
 document.body.append(
-  h("nav", { class: "bar" }, h("strong", {}, "Elephan"), h("span", {}, `a ${content.kind}`), h("span", { class: "grow" }), h("button", { type: "button", class: "quiet", onclick: () => print() }, "print"), toggle),
+  h("nav", { class: "bar" }, h("strong", {}, "Elephan"), h("span", {}, `a ${content.kind}`), h("span", { class: "grow" }), button("print", "quiet", () => print()), toggle),
   h("main", {}, page(content)),
 );
 document.documentElement.dataset.ready = "true";

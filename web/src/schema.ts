@@ -16,9 +16,6 @@ export interface Shape {
   bare: boolean;
   fields: [string, Shape][];
   item: Shape | null;
-  integer: boolean;
-  minimum: number | undefined;
-  maximum: number | undefined;
 }
 
 type Schema = Record<string, unknown>;
@@ -60,9 +57,6 @@ export class Shapes {
       bare: false,
       fields: [],
       item: null,
-      integer: schema["type"] === "integer",
-      minimum: schema["minimum"] as number | undefined,
-      maximum: schema["maximum"] as number | undefined,
     };
     const types = Array.isArray(schema["type"]) ? (schema["type"] as string[]) : [schema["type"] as string];
     if (types.includes("null")) shape.optional = true;

@@ -29,9 +29,8 @@ export function css(name: string): string {
 }
 
 /** Calls `listener` when the colours change. */
-export function onTheme(listener: () => void): () => void {
+export function onTheme(listener: () => void): void {
   listeners.add(listener);
-  return () => listeners.delete(listener);
 }
 
 function changed(): void {

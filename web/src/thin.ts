@@ -20,23 +20,14 @@ const finite = (value: number): number | null => (Number.isFinite(value) ? value
  * Rows `from` to `to` of the columns with at most about `2 * bins` points. Lines share the times of their bins, so a time is off by
  * less than a bin. Values that are not finite become gaps.
  */
-export function thin(
-  x: Column,
-  lines: Column[],
-  from: number,
-  to: number,
-  bins: number,
-): { x: number[]; lines: (number | null)[][]; rows: number; thinned: boolean } {
+export function thin(x: Column, lines: Column[], from: number, to: number, bins: number): { x: number[]; lines: (number | null)[][]; thinned: boolean } {
   const rows = Math.max(0, to - from);
+  if (rows <= 2 * bins) {
+    const part = <T>(column: Column, of: (value: number) => T) => Array.from({ length: rows }, (_, k) => of(column[from + k]!));
+    return { x: part(x, (time) => time), lines: lines.map((line) => part(line, finite)), thinned: false };
+  }
   const outX: number[] = [];
   const out: (number | null)[][] = lines.map(() => []);
-  if (rows <= 2 * bins) {
-    for (let row = from; row < to; row++) outX.push(x[row]!);
-    lines.forEach((line, k) => {
-      for (let row = from; row < to; row++) out[k]!.push(finite(line[row]!));
-    });
-    return { x: outX, lines: out, rows, thinned: false };
-  }
   for (let bin = 0; bin < bins; bin++) {
     const first = from + Math.floor((bin * rows) / bins);
     const end = from + Math.floor(((bin + 1) * rows) / bins);
@@ -52,5 +43,5 @@ export function thin(
       out[k]!.push(finite(pair[0]!), finite(pair[1]!));
     });
   }
-  return { x: outX, lines: out, rows, thinned: true };
+  return { x: outX, lines: out, thinned: true };
 }

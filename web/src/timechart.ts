@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Mark } from "./content";
-import { csv, download, fileName, h, number } from "./dom";
+import { csvButton, h, number } from "./dom";
 import { colour, css, dash, onTheme } from "./theme";
 import { lowerBound, thin, type Column } from "./thin";
 
@@ -33,22 +33,14 @@ export interface ChartData {
 /** Charts that share the time axis: zooming one zooms all. */
 export class Linked {
   readonly key = Math.random().toString(36).slice(2);
-  private charts: TimeChart[] = [];
+  readonly charts: TimeChart[] = [];
   private range: [number, number] | null = null;
   /** The longest time to show; by default, the time of the last sample. */
   extent: [number, number] | null = null;
 
-  add(chart: TimeChart): void {
-    this.charts.push(chart);
-  }
-
   /** The range that is shown now. */
   shown(): [number, number] {
     return this.range ?? this.whole();
-  }
-
-  get zoomed(): boolean {
-    return this.range !== null;
   }
 
   private whole(): [number, number] {
@@ -85,8 +77,6 @@ export class Linked {
 }
 
 const HEIGHT = 210;
-// A line with at least this many samples has an overview.
-const MANY = 40_000;
 // More marks than this are ticks without texts.
 const MOST_TEXTS = 8;
 // Maximum number of minor lines with a legend entry each.
@@ -103,18 +93,16 @@ export class TimeChart {
   private hidden = new Set<number>();
   private width = 0;
   private pending = false;
-  private coarse: { rows: number; x: Column; lines: Column[] } | null = null;
 
   constructor(
     public data: ChartData,
     private readonly linked: Linked,
-    private readonly name: string,
+    name: string,
   ) {
-    linked.add(this);
-    const help = "Drag to zoom, double-click to see all. Keys: arrows move, + and - zoom, 0 shows all.";
+    linked.charts.push(this);
     this.area.tabIndex = 0;
     this.area.setAttribute("role", "img");
-    this.area.title = help;
+    this.area.title = "Drag to zoom, double-click to see all. Keys: arrows move, + and - zoom, 0 shows all.";
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.element = h(
       "figure",
@@ -123,7 +111,7 @@ export class TimeChart {
         "figcaption",
         {},
         h("h3", { title: data.meaning }, data.title, h("small", {}, ` ${data.unit}`)),
-        h("button", { class: "quiet", type: "button", onclick: () => this.save(), "aria-label": `${data.title}: data as CSV` }, "CSV"),
+        csvButton(data.title, `${name}-${data.id}`, () => this.rows()),
       ),
       this.legend,
       this.area,
@@ -137,15 +125,10 @@ export class TimeChart {
 
   /** Replaces the lines, or adds samples to them. */
   update(data: ChartData): void {
-    if (data.lines[0]?.values !== this.data.lines[0]?.values) this.coarse = null;
     const same = data.lines.length === this.data.lines.length && data.lines.every((line, k) => line.name === this.data.lines[k]!.name);
     this.data = data;
-    if (same) {
-      this.draw();
-    } else {
-      this.describe();
-      this.build();
-    }
+    if (same) this.draw();
+    else this.build();
   }
 
   private describe(): void {
@@ -333,26 +316,12 @@ export class TimeChart {
     });
   }
 
-  /** Long lines with fewer points, so that drawing all of a line does not process every sample. */
-  private overview(): { x: Column; lines: Column[] } | null {
-    const { x, lines } = this.data;
-    if (x.length < MANY) return null;
-    if (this.coarse?.rows !== x.length) {
-      const made = thin(x, lines.map((line) => line.values), 0, x.length, MANY / 4);
-      this.coarse = { rows: x.length, x: made.x, lines: made.lines.map((line) => Float64Array.from(line, (value) => value ?? NaN)) };
-    }
-    return this.coarse;
-  }
-
   private points(): uPlot.AlignedData {
     const bins = 2 * Math.max(100, this.width - 80);
     const [from, to] = this.linked.shown();
-    const view = (x: Column) => [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)] as const;
-    const [first, end] = view(this.data.x);
-    const coarse = this.overview();
-    // The overview has the same extremes. It is used as long as it has several of its bins for each bin of the chart.
-    const source = coarse && end - first > (4 * bins * this.data.x.length) / coarse.x.length ? coarse : { x: this.data.x, lines: this.data.lines.map((line) => line.values) };
-    const drawn = thin(source.x, source.lines, ...view(source.x), bins);
+    const { x, lines } = this.data;
+    const [first, end] = [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)];
+    const drawn = thin(x, lines.map((line) => line.values), first, end, bins);
     const thinned = drawn.thinned ? `Drawn: smallest and largest of each of ${number(drawn.x.length / 2)} steps; ${number(end - first)} samples are in view.` : "";
     const text = [this.data.note, thinned].filter(Boolean).join(" ");
     if (this.note.textContent !== text) this.note.textContent = text;
@@ -385,12 +354,10 @@ export class TimeChart {
     event.preventDefault();
   }
 
-  private save(): void {
+  /** The samples, with their heads. */
+  private rows(): (string | number | null)[][] {
     const { x, lines, title, unit } = this.data;
-    const rows: (string | number | null)[][] = [["time_s", ...lines.map((line) => `${line.name}: ${title} (${unit})`)]];
-    for (let row = 0; row < x.length; row++) {
-      rows.push([x[row]!, ...lines.map((line) => (Number.isFinite(line.values[row]!) ? line.values[row]! : null))]);
-    }
-    download(`${fileName(`${this.name}-${this.data.id}`)}.csv`, csv(rows));
+    const head = ["time_s", ...lines.map((line) => `${line.name}: ${title} (${unit})`)];
+    return [head, ...Array.from(x, (time, row) => [time, ...lines.map(({ values }) => (Number.isFinite(values[row]!) ? values[row]! : null))])];
   }
 }

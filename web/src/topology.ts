@@ -1,11 +1,9 @@
 // A drawing of the network during a run: links with their queues, and the flows over them.
 
-import type { Json, Table } from "./api";
+import type { Table } from "./api";
 import { h, s } from "./dom";
-import { quantity } from "./quantity";
+import { MOST_LINES, type Plan } from "./live";
 import { colour, onTheme } from "./theme";
-
-export const MOST_FLOWS = 8;
 
 /** A link as it is drawn. */
 interface Link {
@@ -13,7 +11,6 @@ interface Link {
   from: string;
   to: string;
   rate: string;
-  delay_s: number;
 }
 
 /** What moves in the drawing. */
@@ -24,32 +21,15 @@ export interface Moment {
   goodput: (number | undefined)[];
 }
 
-/** The links of a scenario's file in the direction of the data, and the nodes that each flow passes. */
-export function network(document: Table): { links: Link[]; routes: string[][] } {
-  const tables = (key: string) => (document[key] as Table[] | undefined) ?? [];
+/** The links of a scenario's file, and the nodes that each of the first flows passes. */
+function network({ document, links: all, routes }: Plan): { links: Link[]; routes: string[][] } {
   const path = document["path"] as Table | undefined;
-  const links = path
-    ? [{ name: "bottleneck", from: "a", to: "b", rate: String(path["rate"]), delay_s: 0 }]
-    : tables("link").map((link) => ({ name: String(link["name"]), from: String(link["from"]), to: String(link["to"]), rate: link["rate"] === undefined ? "" : String(link["rate"]), delay_s: quantity(link["delay"]) ?? 0 }));
-  const one = (flow: Table) => (path ? ["a", "b"] : route(links, String(flow["from"]), String(flow["to"])));
-  const routes = tables("flow").flatMap((flow) => new Array<string[]>(Math.min(Number(flow["count"] ?? 1), MOST_FLOWS + 1)).fill(one(flow)));
-  return { links, routes };
-}
-
-/** The nodes on the way with the least delay, as the simulator selects it. */
-function route(links: Link[], from: string, to: string): string[] {
-  const open: { delay: number; nodes: string[] }[] = [{ delay: 0, nodes: [from] }];
-  const seen = new Set<string>();
-  for (;;) {
-    open.sort((a, b) => a.delay - b.delay || a.nodes.length - b.nodes.length);
-    const best = open.shift();
-    if (!best) return [];
-    const here = best.nodes.at(-1)!;
-    if (here === to) return best.nodes;
-    if (seen.has(here)) continue;
-    seen.add(here);
-    for (const link of links) if (link.from === here) open.push({ delay: best.delay + link.delay_s, nodes: [...best.nodes, link.to] });
-  }
+  const tables = path ? [{ name: "bottleneck", from: "a", to: "b", rate: path["rate"] }] : (document["link"] as Table[]);
+  const links = tables.map(({ name, from, to, rate }) => ({ name: String(name), from: String(from), to: String(to), rate: String(rate ?? "") }));
+  const ends = new Map([...links.map(({ name, from, to }) => [`${name}.reverse`, [to, from]] as const), ...links.map(({ name, from, to }) => [name, [from, to]] as const)]);
+  // Links of the plan that are none of these are those of hosts, which are not drawn.
+  const nodes = (route: number[]) => route.flatMap((link) => ends.get(all[link]!.name) ?? []).filter((node, k, passed) => node !== passed[k - 1]);
+  return { links, routes: routes.slice(0, MOST_LINES).map(nodes) };
 }
 
 /** The column of each node: one more than that of the node before it on the first route that has it. */
@@ -71,7 +51,7 @@ export class Topology {
   readonly element = h("figure", { class: "chart topology" }, h("figcaption", {}, h("h3", {}, "Network", h("small", {}, " queues and goodput, now"))));
   private readonly area = h("div", { class: "svg-area" });
   private shown = "";
-  private plan: { document: Table; labels: string[] } | null = null;
+  private plan: Plan | null = null;
   private parts: { fills: Map<string, { rect: SVGElement; text: SVGElement; box: SVGElement; width: number }>; lines: SVGElement[] } = { fills: new Map(), lines: [] };
   private moment: Moment = { queues: new Map(), goodput: [] };
 
@@ -82,10 +62,10 @@ export class Topology {
   }
 
   /** Shows a scenario, and what moves in it. */
-  update(document: Table, labels: string[], moment: Moment): void {
+  update(plan: Plan, moment: Moment): void {
     this.moment = moment;
-    const shown = JSON.stringify([document["path"], document["link"], document["flow"], labels]);
-    this.plan = { document, labels };
+    const shown = JSON.stringify([plan.document["path"], plan.document["link"], plan.routes, plan.labels]);
+    this.plan = plan;
     if (shown !== this.shown) {
       this.shown = shown;
       this.draw();
@@ -97,9 +77,10 @@ export class Topology {
     const width = Math.floor(this.area.clientWidth);
     if (!this.plan || width === 0) return;
     const { document, labels } = this.plan;
-    const { links, routes } = network(document);
-    const lanes = routes.slice(0, MOST_FLOWS).map((nodes, k) => ({ nodes, k })).filter(({ nodes }) => nodes.length > 1);
+    const { links, routes } = network(this.plan);
     const column = columns(links, routes);
+    // All are drawn from left to right, whatever their direction.
+    const lanes = routes.map((nodes, k) => ({ nodes: column.get(nodes[0]!)! > column.get(nodes.at(-1)!)! ? [...nodes].reverse() : nodes, k }));
     const inColumn = new Map<number, string[]>();
     for (const [node, at] of column) inColumn.set(at, [...(inColumn.get(at) ?? []), node]);
     const last = Math.max(1, ...column.values());
@@ -114,20 +95,20 @@ export class Topology {
       const beside = inColumn.get(column.get(node)!)!;
       return [left + (column.get(node)! * (width - left - right)) / last, (height * (beside.indexOf(node) + 0.5)) / beside.length];
     };
-    const names = routes.map((_, k) => labels[k] ?? `flow ${k + 1}`);
+    const names = routes.map((_, k) => `flow ${k + 1}: ${labels[k]!}`);
     const title = `The network: ${links.map((link) => `link ${link.name}${link.rate ? `, ${link.rate}` : ""}`).join("; ")}. Flows: ${names.join(", ")}.`;
     const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
     const text = (x: number, y: number, of: string, anchor = "middle", kind = "") => s("text", { x, y, "text-anchor": anchor, class: kind }, of);
     this.parts = { fills: new Map(), lines: [] };
+    const ends = (link: Link) => [place(link.from), place(link.to)].sort(([one], [other]) => one - other) as [[number, number], [number, number]];
     const drawn = links.filter((link) => column.has(link.from) && column.has(link.to) && !links.some((other) => other.from === link.to && other.to === link.from && links.indexOf(other) < links.indexOf(link)));
     for (const link of drawn) {
-      const [[x, y], [to, end]] = [place(link.from), place(link.to)];
+      const [[x, y], [to, end]] = ends(link);
       svg.append(s("line", { x1: x, y1: y, x2: to, y2: end, class: "pipe", "stroke-width": LANE * lanes.length + 6 }));
     }
     for (const { nodes, k } of lanes) {
-      const lane = (k - (routes.slice(0, MOST_FLOWS).length - 1) / 2) * LANE;
+      const [lane, fan] = [LANE, FAN].map((apart) => (k - (lanes.length - 1) / 2) * apart) as [number, number];
       const [[x, y], [to, end]] = [place(nodes[0]!), place(nodes.at(-1)!)];
-      const fan = (k - (routes.slice(0, MOST_FLOWS).length - 1) / 2) * FAN;
       const isFirst = column.get(nodes[0]!) === 0;
       const isLast = column.get(nodes.at(-1)!) === last;
       // A flow that joins or leaves between two links does so from below, where no link is.
@@ -143,7 +124,7 @@ export class Topology {
       svg.append(text(start[0] - 8, start[1] + 4, name, "end", isFirst ? "" : "small"));
     }
     for (const link of drawn) {
-      const [[x, y], [to, end]] = [place(link.from), place(link.to)];
+      const [[x, y], [to, end]] = ends(link);
       const [reach, rise] = [to - x, end - y];
       const size = Math.min(76, (reach - 2 * radius) * 0.6);
       const [qx, qy] = [x + radius + Math.min(20, reach * 0.06), y + rise * 0.2 - QUEUE_HEIGHT / 2];
@@ -162,7 +143,7 @@ export class Topology {
       const [x, y] = place(node);
       svg.append(s("circle", { cx: x, cy: y, r: radius, class: "node" }));
     }
-    if (routes.length > MOST_FLOWS) svg.append(text(8, height - 6, `the first ${MOST_FLOWS} of ${labels.length} flows`, "start", "small"));
+    if (labels.length > MOST_LINES) svg.append(text(8, height - 6, `the first ${MOST_LINES} of ${labels.length} flows`, "start", "small"));
     this.area.replaceChildren(svg);
     this.move();
   }
@@ -185,6 +166,3 @@ export class Topology {
     });
   }
 }
-
-/** A short text of a value of a scenario. */
-export const nameOf = (value: Json | undefined): string => (value !== null && typeof value === "object" && !Array.isArray(value) ? String((value as Table)["name"] ?? "") : String(value ?? ""));

@@ -13,8 +13,7 @@ try {
   await everyState(page, folder, async (name) => {
     if (!SHOWN.includes(name)) return;
     await page.waitForTimeout(250);
-    const shown = name === "keys" ? page.locator("dialog[open]") : page;
-    await shown.screenshot({ path: join(images, `ui-${name}.png`) });
+    await page.screenshot({ path: join(images, `ui-${name}.png`) });
     if (name !== "finished") return;
     await page.setViewportSize({ width: 390, height: 844 });
     await page.emulateMedia({ colorScheme: "dark" });

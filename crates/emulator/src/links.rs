@@ -1,7 +1,7 @@
 //! The links, in the time of the guest kernel.
 
 use elephan_metrics::trace::{EventKind, EventTrace};
-use elephan_network::{Driver, Network, Parcel, Part, Recorded, Routes};
+use elephan_network::{Driver, Lateness, Network, Parcel, Part, Recorded, Routes};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -22,16 +22,8 @@ pub trait Kernel {
 pub struct Records {
     /// The records of the links.
     pub recorded: Recorded,
-    /// Packets that reached a host.
-    pub packets: u64,
-    /// How much later than the links had determined: mean, ns.
-    pub lateness_mean_ns: f64,
-    /// Median, ns.
-    pub lateness_p50_ns: u64,
-    /// 99th percentile, ns.
-    pub lateness_p99_ns: u64,
-    /// Maximum, ns.
-    pub lateness_max_ns: u64,
+    /// How much later packets reached a host than the links had determined.
+    pub lateness: Lateness,
 }
 
 /// The links of a plan.
@@ -123,14 +115,7 @@ impl<K: Kernel> Links<K> {
     /// The run ends.
     pub fn finish(&mut self, now: Time) -> Records {
         self.advance(now);
-        Records {
-            recorded: self.network.finish(now),
-            packets: self.lateness.len(),
-            lateness_mean_ns: self.lateness.mean(),
-            lateness_p50_ns: self.lateness.value_at_quantile(0.5),
-            lateness_p99_ns: self.lateness.value_at_quantile(0.99),
-            lateness_max_ns: self.lateness.max(),
-        }
+        Records { recorded: self.network.finish(now), lateness: Lateness::of(&self.lateness, 1e-9) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 use elephan_emulator::Records;
 use elephan_guest::Load;
-use elephan_linux::{Clock, Emulated, Host, Lateness, Path};
+use elephan_linux::{Clock, Emulated, Host, Path};
 use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
 /// The device.
@@ -94,17 +94,7 @@ impl Path for Device {
         let bytes = Bytes { at: written.as_mut_ptr() as u64, length };
         // SAFETY: the kernel writes within the given bytes.
         unsafe { ioctl(&self.0, Setter::<RECORDS, Bytes>::new(bytes)) }?;
-        let records: Records = rmp_serde::from_slice(&written).map_err(io::Error::other)?;
-        Ok(Emulated {
-            recorded: records.recorded,
-            lateness: Lateness {
-                packets: records.packets,
-                lateness_mean_s: records.lateness_mean_ns * 1e-9,
-                lateness_p50_s: records.lateness_p50_ns as f64 * 1e-9,
-                lateness_p99_s: records.lateness_p99_ns as f64 * 1e-9,
-                lateness_max_s: records.lateness_max_ns as f64 * 1e-9,
-            },
-            ..Emulated::default()
-        })
+        let Records { recorded, lateness } = rmp_serde::from_slice(&written).map_err(io::Error::other)?;
+        Ok(Emulated { recorded, lateness, ..Emulated::default() })
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Requests, which `libc` does not have.
 const GET_DRIVER: u32 = 0x03;
@@ -26,7 +26,7 @@ pub struct Device {
     /// The rings of packets.
     pub rings: Option<Rings>,
     /// Which offloads are on.
-    pub offloads: Vec<(&'static str, Option<bool>)>,
+    pub offloads: [(Feature, Option<bool>); 5],
 }
 
 /// How long, and for how many packets, an interrupt waits.
@@ -59,39 +59,34 @@ pub struct Rings {
     pub send_most: u32,
 }
 
-/// An offload: the kernel's work that a device does, or that is done for many packets at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An offload, by its name for ethtool(8): the kernel's work that a device does, or that is done for many packets at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Feature {
     /// Checksums of packets sent.
-    SendChecksums,
+    Tx,
     /// Checksums of packets received.
-    ReceiveChecksums,
-    /// Cutting TCP's data into packets in the device (TSO).
-    DeviceSegmentation,
-    /// Cutting it just before the device (GSO).
-    Segmentation,
-    /// Merging packets received (GRO).
-    ReceiveMerging,
+    Rx,
+    /// Cutting TCP's data into packets in the device.
+    Tso,
+    /// Cutting it just before the device.
+    Gso,
+    /// Merging packets received.
+    Gro,
 }
 
 impl Feature {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::SendChecksums,
-        Self::ReceiveChecksums,
-        Self::DeviceSegmentation,
-        Self::Segmentation,
-        Self::ReceiveMerging,
-    ];
+    pub const ALL: [Self; 5] = [Self::Tx, Self::Rx, Self::Tso, Self::Gso, Self::Gro];
 
-    /// Its name for ethtool(8), and the requests that read and set it.
-    fn requests(self) -> (&'static str, u32, u32) {
+    /// The request that reads it; the next number sets it.
+    fn request(self) -> u32 {
         match self {
-            Self::SendChecksums => ("tx", 0x16, 0x17),
-            Self::ReceiveChecksums => ("rx", 0x14, 0x15),
-            Self::DeviceSegmentation => ("tso", 0x1e, 0x1f),
-            Self::Segmentation => ("gso", 0x23, 0x24),
-            Self::ReceiveMerging => ("gro", 0x2b, 0x2c),
+            Self::Tx => 0x16,
+            Self::Rx => 0x14,
+            Self::Tso => 0x1e,
+            Self::Gso => 0x23,
+            Self::Gro => 0x2b,
         }
     }
 }
@@ -120,18 +115,13 @@ pub fn device(name: &str) -> io::Result<Device> {
         String::from_utf8_lossy(&bytes).into_owned()
     });
     let offloads = Feature::ALL
-        .into_iter()
-        .map(|feature| {
-            let (name_of, read, _) = feature.requests();
-            (name_of, ask::<2>(name, read, 0).ok().map(|words| words[1] != 0))
-        })
-        .collect();
+        .map(|feature| (feature, ask::<2>(name, feature.request(), 0).ok().map(|words| words[1] != 0)));
     Ok(Device { driver, coalesce, rings, offloads })
 }
 
 /// Switches an offload of a device of the calling thread's namespace: one of our own.
 pub fn switch(name: &str, feature: Feature, on: bool) -> io::Result<()> {
-    ask::<2>(name, feature.requests().2, u32::from(on)).map(drop)
+    ask::<2>(name, feature.request() + 1, u32::from(on)).map(drop)
 }
 
 /// A request with a value, and its answer in words of 32 bits.
@@ -161,7 +151,7 @@ mod tests {
     #[test]
     fn the_loopback_device_tells_its_offloads_and_an_unknown_one_is_an_error() {
         let told = device("lo").unwrap();
-        assert!(told.offloads.contains(&("gso", Some(true))), "{told:?}");
+        assert!(told.offloads.contains(&(Feature::Gso, Some(true))), "{told:?}");
         assert!(device("nosuchdevice").is_err());
     }
 
@@ -169,9 +159,9 @@ mod tests {
     fn a_switched_offload_is_seen() {
         let Ok(cable) = Cable::new(1500) else { return };
         for on in [false, true] {
-            cable.switch(Feature::Segmentation, on).unwrap();
+            cable.switch(Feature::Gso, on).unwrap();
             let told = cable.sender.within(|| device(SENDER.0)).unwrap();
-            assert!(told.offloads.contains(&("gso", Some(on))), "{told:?}");
+            assert!(told.offloads.contains(&(Feature::Gso, Some(on))), "{told:?}");
             assert_eq!(told.driver.as_deref(), Some("veth"));
         }
     }

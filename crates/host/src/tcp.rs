@@ -2,23 +2,22 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
-use elephan_sys::{Namespace, tcp_info};
+use elephan_sys::{Namespace, cpu_s, tcp_info};
 use serde::{Deserialize, Serialize};
 
 use crate::ethtool::Feature;
 use crate::veth::{Cable, RECEIVER, kernel_seconds};
-use crate::{Error, Moved, Stop, Stopwatch, refused, together};
+use crate::{Error, PATIENCE, Stop, patience, refused};
 
 /// Bytes of a call: as many as the kernel gives the device at once.
 const CALL: usize = 1 << 17;
-/// How long a call may wait before it looks whether to stop.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// A peer that says nothing for so many such times is gone.
-const PATIENCES: u32 = 50;
+/// The MTU of the devices between the namespaces: Ethernet's.
+const MTU: u32 = 1500;
 
 /// A test of TCP.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,40 +26,16 @@ pub struct Tcp {
     /// Between two namespaces; otherwise over the loopback device.
     pub namespaces: bool,
     /// Connections, each with two threads.
-    pub streams: usize,
+    pub streams: NonZeroUsize,
     /// How long, s.
     pub seconds: f64,
-    /// The MTU of the devices between the namespaces.
-    #[serde(default = "ethernet")]
-    pub mtu: u32,
-    /// Offloads of the devices between the namespaces.
+    /// Offloads of the devices between the namespaces that are off.
     #[serde(default)]
-    pub offloads: Offloads,
+    pub off: Vec<Feature>,
     /// Threads of the kernel process what arrives between the namespaces, so that their processor time is known. The sending
     /// device then cuts no segments, and what arrives is merged (GRO).
     #[serde(default)]
     pub threaded: bool,
-}
-
-fn ethernet() -> u32 {
-    1500
-}
-
-/// Which work is done for many packets at once, or left to the device.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[allow(missing_docs, reason = "the names of ethtool(8)")]
-pub struct Offloads {
-    pub checksums: bool,
-    pub tso: bool,
-    pub gso: bool,
-    pub gro: bool,
-}
-
-impl Default for Offloads {
-    fn default() -> Self {
-        Self { checksums: true, tso: true, gso: true, gro: true }
-    }
 }
 
 /// What TCP carried.
@@ -85,41 +60,40 @@ pub struct Carried {
     pub acks: u64,
 }
 
+/// What threads moved side by side: all bytes, in the time of the slowest, and the processor time of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    bytes: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Moved {
+    fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            seconds: self.seconds.max(other.seconds),
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+        }
+    }
+}
+
 impl Tcp {
     /// Sends as much as it can in the time.
     pub fn measure(&self, stop: Stop<'_>) -> Result<Carried, Error> {
-        if self.streams == 0 || self.seconds <= 0.0 {
-            let text = format!(
-                "tcp: expected a stream and a time, found {} streams, {} s",
-                self.streams, self.seconds
-            );
-            return Err(Error::Unfit(text));
-        }
-        if !self.namespaces {
-            return self
-                .over(None, Ipv4Addr::LOCALHOST, &[vec![], vec![]], stop)
-                .map_err(refused("tcp over the loopback device"))?;
-        }
-        let cable = Cable::new(self.mtu).map_err(refused("namespaces, and veth between them"))?;
-        let switched = [
-            (Feature::ReceiveChecksums, self.offloads.checksums),
-            (Feature::SendChecksums, self.offloads.checksums),
-            (Feature::DeviceSegmentation, self.offloads.tso),
-            (Feature::Segmentation, self.offloads.gso),
-            (Feature::ReceiveMerging, self.offloads.gro),
-        ];
-        // What another switch turned off, such as segmentation without checksums, stays off.
-        for (feature, on) in
-            switched.into_iter().filter(|&(feature, on)| !on || feature == Feature::ReceiveMerging)
-        {
-            cable.switch(feature, on).map_err(refused(format!("offload {feature:?} of veth")))?;
-        }
-        let threads = if self.threaded {
-            cable.receive_in_threads().map_err(refused("threads of the kernel for veth"))?
+        let no_threads = [vec![], vec![]];
+        let found = if self.namespaces {
+            let cable = Cable::new(MTU)?;
+            // It is off until it is asked for. What another switch turned off, such as segmentation without checksums, stays off.
+            cable.switch(Feature::Gro, true)?;
+            self.off.iter().try_for_each(|&feature| cable.switch(feature, false))?;
+            let threads = if self.threaded { cable.receive_in_threads()? } else { no_threads };
+            self.over(Some(&cable), RECEIVER.1, &threads, stop).map_err(refused("tcp between namespaces"))
         } else {
-            [vec![], vec![]]
+            self.over(None, Ipv4Addr::LOCALHOST, &no_threads, stop)
+                .map_err(refused("tcp over the loopback device"))
         };
-        self.over(Some(&cable), RECEIVER.1, &threads, stop).map_err(refused("tcp between namespaces"))?
+        if stop() { Err(Error::Cancelled) } else { found }
     }
 
     fn over(
@@ -128,10 +102,10 @@ impl Tcp {
         address: Ipv4Addr,
         threads: &[Vec<u32>; 2],
         stop: Stop<'_>,
-    ) -> io::Result<Result<Carried, Error>> {
+    ) -> io::Result<Carried> {
         let listener = on(cable.map(|cable| &cable.receiver), || TcpListener::bind((address, 0)))?;
         let port = listener.local_addr()?.port();
-        let pairs = (0..self.streams)
+        let pairs = (0..self.streams.get())
             .map(|_| {
                 let sender = on(cable.map(|cable| &cable.sender), || TcpStream::connect((address, port)))?;
                 let receiver = listener.accept()?.0;
@@ -141,47 +115,40 @@ impl Tcp {
             })
             .collect::<io::Result<Vec<_>>>()?;
         let before = threads.each_ref().map(|ids| kernel_seconds(ids));
-        let done: Vec<io::Result<(Moved, Moved)>> = thread::scope(|scope| {
+        let [sent, received] = thread::scope(|scope| {
             let running: Vec<_> = pairs
                 .iter()
                 .map(|(sender, receiver)| {
-                    (
+                    [
                         scope.spawn(|| send(sender, self.seconds, stop)),
                         scope.spawn(|| receive(receiver, stop)),
-                    )
+                    ]
                 })
                 .collect();
-            let ended = running.into_iter().map(|(sender, receiver)| {
-                let sent = sender.join().expect("it does not panic");
-                let received = receiver.join().expect("it does not panic");
-                Ok((sent?, received?))
-            });
-            ended.collect()
-        });
-        if stop() {
-            return Ok(Err(Error::Cancelled));
-        }
-        let after = threads.each_ref().map(|ids| kernel_seconds(ids));
-        let done = done.into_iter().collect::<io::Result<Vec<_>>>()?;
-        let sent = together(done.iter().map(|pair| pair.0));
-        let received = together(done.iter().map(|pair| pair.1));
+            running.into_iter().try_fold([Moved::default(); 2], |[sent, received], [sender, receiver]| {
+                let now = [sender, receiver].map(|thread| thread.join().expect("it does not panic"));
+                let [now_sent, now_received] = now;
+                Ok::<_, io::Error>([sent.and(now_sent?), received.and(now_received?)])
+            })
+        })?;
+        let kernel =
+            [0, 1].map(|end| (!threads[end].is_empty()).then(|| kernel_seconds(&threads[end]) - before[end]));
         let (mut segments, mut acks) = (0, 0);
         for (sender, _) in &pairs {
             let info = tcp_info(sender.as_fd())?;
             segments += u64::from(info.data_segs_out);
             acks += u64::from(info.segs_in);
         }
-        let kernel = |end: usize| (!threads[end].is_empty()).then(|| after[end] - before[end]);
-        Ok(Ok(Carried {
+        Ok(Carried {
             bytes: received.bytes,
             seconds: sent.seconds,
             sender_seconds: sent.cpu_seconds,
             receiver_seconds: received.cpu_seconds,
-            sender_kernel_seconds: kernel(0),
-            receiver_kernel_seconds: kernel(1),
+            sender_kernel_seconds: kernel[0],
+            receiver_kernel_seconds: kernel[1],
             segments,
             acks,
-        }))
+        })
     }
 }
 
@@ -194,48 +161,32 @@ fn on<T: Send>(namespace: Option<&Namespace>, make: impl FnOnce() -> io::Result<
 }
 
 fn send(mut socket: &TcpStream, seconds: f64, stop: Stop<'_>) -> io::Result<Moved> {
-    let data = vec![0x5a; CALL];
-    let (watch, mut sent, mut waited) = (Stopwatch::start(), 0, 0);
-    while watch.seconds() < seconds && !stop() {
-        waited = match socket.write(&data) {
-            Ok(bytes) => {
-                sent += bytes as u64;
-                0
-            }
-            Err(error) => patience(error, waited)?,
-        };
-    }
-    let moved = watch.moved(sent);
+    let (data, began) = (vec![0x5a; CALL], Instant::now());
+    let write = || if began.elapsed().as_secs_f64() < seconds { socket.write(&data) } else { Ok(0) };
+    let sent = moved(write, stop)?;
     socket.shutdown(Shutdown::Write)?;
-    Ok(moved)
+    Ok(sent)
 }
 
 fn receive(mut socket: &TcpStream, stop: Stop<'_>) -> io::Result<Moved> {
     let mut data = vec![0; CALL];
-    let (watch, mut received, mut waited) = (Stopwatch::start(), 0, 0);
+    moved(|| socket.read(&mut data), stop)
+}
+
+/// What calls moved, until one moves nothing.
+fn moved(mut call: impl FnMut() -> io::Result<usize>, stop: Stop<'_>) -> io::Result<Moved> {
+    let (began, cpu_before_s, mut bytes, mut waited) = (Instant::now(), cpu_s(), 0, 0);
     while !stop() {
-        waited = match socket.read(&mut data) {
+        waited = match call() {
             Ok(0) => break,
-            Ok(bytes) => {
-                received += bytes as u64;
+            Ok(more) => {
+                bytes += more as u64;
                 0
             }
             Err(error) => patience(error, waited)?,
         };
     }
-    Ok(watch.moved(received))
-}
-
-/// Counts the times that a call waited in vain, of which there may be some.
-pub fn patience(error: io::Error, waited: u32) -> io::Result<u32> {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-            if waited < PATIENCES =>
-        {
-            Ok(waited + 1)
-        }
-        _ => Err(error),
-    }
+    Ok(Moved { bytes, seconds: began.elapsed().as_secs_f64(), cpu_seconds: cpu_s() - cpu_before_s })
 }
 
 #[cfg(test)]
@@ -243,8 +194,8 @@ mod tests {
     use super::*;
 
     fn test() -> Tcp {
-        let offloads = Offloads::default();
-        Tcp { namespaces: false, streams: 1, seconds: 0.3, mtu: 1500, offloads, threaded: false }
+        let (streams, off) = (1.try_into().unwrap(), vec![]);
+        Tcp { namespaces: false, streams, seconds: 0.3, off, threaded: false }
     }
 
     fn sane(carried: &Carried) {
@@ -260,7 +211,7 @@ mod tests {
     #[ignore = "real time"]
     fn the_loopback_device_carries_one_stream_and_two() {
         for streams in [1, 2] {
-            sane(&Tcp { streams, ..test() }.measure(&|| false).unwrap());
+            sane(&Tcp { streams: streams.try_into().unwrap(), ..test() }.measure(&|| false).unwrap());
         }
     }
 
@@ -270,9 +221,8 @@ mod tests {
         if Cable::new(1500).is_err() {
             return;
         }
-        let none = Offloads { checksums: false, tso: false, gso: false, gro: false };
-        for offloads in [Offloads::default(), none] {
-            let carried = Tcp { namespaces: true, offloads, ..test() }.measure(&|| false).unwrap();
+        for off in [vec![], Feature::ALL.to_vec()] {
+            let carried = Tcp { namespaces: true, off, ..test() }.measure(&|| false).unwrap();
             sane(&carried);
             // Timestamps take 12 bytes of each packet. The last packets may still be under way, and some may be retransmitted.
             let per_segment = carried.bytes as f64 / carried.segments as f64;

@@ -177,12 +177,6 @@ impl Processors {
     }
 }
 
-/// CPU time of the calling thread so far, in seconds, including softirqs that ran on it.
-pub fn cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
 /// Processor time that the host of this virtual machine gave to others so far, summed over all processors, s;
 /// zero if the host does not report it (`steal` in proc(5), `/proc/stat`).
 pub fn stolen_s() -> f64 {

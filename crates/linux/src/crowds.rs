@@ -82,7 +82,8 @@ impl Samples {
                 failed: last.failed - first.failed,
                 sent_bytes: last.totals.bytes_sent - first.totals.bytes_sent,
                 retransmitted_bytes: last.totals.bytes_retrans - first.totals.bytes_retrans,
-                timeouts: last.totals.total_rto - first.totals.total_rto,
+                timeouts: (!last.totals.unreported_rto)
+                    .then(|| last.totals.total_rto - first.totals.total_rto),
                 transfers: None,
                 pages: None,
             });

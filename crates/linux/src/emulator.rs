@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use elephan_net::Limit;
-use elephan_network::{Driver, Network, Parcel, Part, Routes, set_service};
+use elephan_network::{Driver, Lateness, Network, Parcel, Part, Routes, set_service};
 use elephan_scenario::Plan;
-use elephan_sys::{Urgency, device, make_urgent};
+use elephan_sys::{Urgency, cpu_s, device, make_urgent};
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
-use crate::clock::{Clock, Processors, Rests, cpu_s, stolen_s};
-use crate::path::{Emulated, Host, Lateness, Path, RealTime, mtu};
+use crate::clock::{Clock, Processors, Rests, stolen_s};
+use crate::path::{Emulated, Host, Path, RealTime, mtu};
 
 /// Packets read from a device before the links are checked again.
 const BATCH: usize = 64;

@@ -90,6 +90,8 @@ pub struct Totals {
     pub bytes_retrans: u64,
     pub total_retrans: u64,
     pub total_rto: u64,
+    /// Whether the kernel does not report it.
+    pub unreported_rto: bool,
     pub busy_us: u64,
     pub rwnd_limited_us: u64,
     pub sndbuf_limited_us: u64,
@@ -104,6 +106,7 @@ impl Totals {
             bytes_retrans: self.bytes_retrans + info.bytes_retrans,
             total_retrans: self.total_retrans + u64::from(info.total_retrans),
             total_rto: self.total_rto + info.timeouts().unwrap_or(0),
+            unreported_rto: self.unreported_rto || info.timeouts().is_none(),
             busy_us: self.busy_us + info.busy_time,
             rwnd_limited_us: self.rwnd_limited_us + info.rwnd_limited,
             sndbuf_limited_us: self.sndbuf_limited_us + info.sndbuf_limited,

@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::Clock;
 pub use hold::hold;
-pub use path::{Emulated, Host, Lateness, Path, RealTime};
+pub use path::{Emulated, Host, Path, RealTime};
 pub use quality::Quality;
 pub use unsupported::unsupported;
 

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering;
 use elephan_network::FIRST_PORT;
 use elephan_scenario::Plan;
 use elephan_sys::socket::{set, set_congestion_control};
-use elephan_sys::{Urgency, make_urgent};
+use elephan_sys::{Urgency, cpu_s, make_urgent};
 use elephan_traffic::Demand;
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::cpu_s;
 use crate::hosts::{Common, address, groups, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use elephan_metrics::trace::{
     CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace,
 };
-use elephan_metrics::{Collector, FlowCounters, FlowSample, Setup};
+use elephan_metrics::{Collector, FlowCounters, FlowSample};
 use elephan_scenario::plan::Flow;
 use elephan_sys::{TcpInfo, tcp_info};
 use elephan_units::Time;
@@ -81,16 +81,9 @@ impl<'a> Sampler<'a> {
     /// A sampler for a run that begins now.
     pub fn new(common: Common<'a>, streams: &'a [Mutex<Progress>]) -> Self {
         let plan = common.plan;
-        let collector = Collector::new(Setup {
-            from: plan.measure.from,
-            to: plan.measure.to,
-            interval: plan.measure.interval,
-            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
-            bottleneck: plan.links[plan.bottleneck as usize].config.rate,
-        });
         let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::MAX);
         Self {
-            collector,
+            collector: Collector::new(plan.setup()),
             known: vec![Known::default(); plan.flows.len()],
             infos: vec![None; plan.flows.len()],
             flows: FlowTrace::default(),
@@ -217,7 +210,7 @@ impl<'a> Sampler<'a> {
             sent_bytes: known.totals.bytes_sent,
             retransmitted_bytes: known.totals.bytes_retrans,
             congestion_events: known.congestion_events,
-            timeouts: known.totals.total_rto + known.seen_timeouts,
+            timeouts: Some(known.totals.total_rto + known.seen_timeouts),
             host: None,
         };
         self.infos[number] = info;
@@ -234,7 +227,7 @@ impl<'a> Sampler<'a> {
                 delivered_bytes: delivered,
                 sent_bytes: known.totals.bytes_sent,
                 retransmits: known.totals.total_retrans,
-                timeouts: known.counters.timeouts as u32,
+                timeouts: (known.totals.total_rto + known.seen_timeouts) as u32,
                 congestion_events: known.congestion_events as u32,
                 ..info.flow_row(now, number as u32)
             });

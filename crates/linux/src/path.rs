@@ -2,9 +2,8 @@
 
 use std::io;
 
-use elephan_network::Recorded;
+use elephan_network::{Lateness, Recorded};
 use elephan_scenario::Plan;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -45,35 +44,6 @@ pub struct Emulated {
     pub refused: u64,
     /// What disturbs a run in real time; none in virtual time.
     pub real_time: Option<RealTime>,
-}
-
-/// Lateness of the packets that a path handed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lateness {
-    /// Number of these packets.
-    pub packets: u64,
-    /// Mean lateness, s.
-    pub lateness_mean_s: f64,
-    /// Median lateness, s.
-    pub lateness_p50_s: f64,
-    /// 99th percentile of the lateness, s.
-    pub lateness_p99_s: f64,
-    /// Maximum lateness, s.
-    pub lateness_max_s: f64,
-}
-
-impl Lateness {
-    /// The summary of a histogram in units of `unit_s` seconds.
-    pub fn of(histogram: &Histogram<u64>, unit_s: f64) -> Self {
-        let seconds = |units: u64| units as f64 * unit_s;
-        Self {
-            packets: histogram.len(),
-            lateness_mean_s: histogram.mean() * unit_s,
-            lateness_p50_s: seconds(histogram.value_at_quantile(0.5)),
-            lateness_p99_s: seconds(histogram.value_at_quantile(0.99)),
-            lateness_max_s: seconds(histogram.max()),
-        }
-    }
 }
 
 /// What disturbs a run in real time, and the CPU time that it took.

@@ -1,12 +1,13 @@
 //! The quality of a run, and the limits within which it is valid.
 
+use elephan_network::Lateness;
 use elephan_scenario::Plan;
 use elephan_sys::device::DeviceDrops;
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::groups;
-use crate::path::{Emulated, Lateness, RealTime, mtu};
+use crate::path::{Emulated, RealTime, mtu};
 
 /// In real time, a run is valid if 99 % of its packets were at most this late, or this share of the shortest
 /// round-trip time if that is more.
@@ -59,19 +60,16 @@ pub fn quality(plan: &Plan, emulated: &Emulated, drops: [DeviceDrops; 2], limite
         ));
     }
     let tcp = |chosen: fn(&elephan_tcp::Config) -> bool| groups(plan).any(|flow| chosen(&flow.tcp));
-    if limited.0 > LIMITED_SHARE && !tcp(|tcp| tcp.receive_buffer.is_some() || tcp.auto_tuning) {
-        because.push(format!(
-            "the receiver's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
-            limited.0 * 100.0,
-            LIMITED_SHARE * 100.0
-        ));
-    }
-    if limited.1 > LIMITED_SHARE && !tcp(|tcp| tcp.send_buffer.is_some()) {
-        because.push(format!(
-            "the sender's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
-            limited.1 * 100.0,
-            LIMITED_SHARE * 100.0
-        ));
+    let asked =
+        [tcp(|tcp| tcp.receive_buffer.is_some() || tcp.auto_tuning), tcp(|tcp| tcp.send_buffer.is_some())];
+    for ((whose, share), asked) in [("receiver", limited.0), ("sender", limited.1)].into_iter().zip(asked) {
+        if share > LIMITED_SHARE && !asked {
+            because.push(format!(
+                "the {whose}'s buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
+                share * 100.0,
+                LIMITED_SHARE * 100.0
+            ));
+        }
     }
     Quality { invalid_because: because, ..quality }
 }

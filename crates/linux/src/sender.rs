@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering;
 use elephan_network::{Events, FIRST_PORT};
 use elephan_scenario::plan::Flow;
 use elephan_sys::socket::{set, set_congestion_control};
-use elephan_sys::{Urgency, make_urgent, tcp_info};
+use elephan_sys::{Urgency, cpu_s, make_urgent, tcp_info};
 use elephan_traffic::{Crowd, Demand};
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::cpu_s;
 use crate::hosts::{Common, Occurrence, address, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};

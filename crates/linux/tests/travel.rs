@@ -2,9 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
-use elephan_linux::{Emulated, Lateness, Measured, Quality, RealTime};
+use elephan_linux::{Emulated, Measured, Quality, RealTime};
 use elephan_metrics::trace::{FlowRow, KernelRow, KernelTrace, QueueRow};
 use elephan_metrics::{LinkSample, LinkSummary, Outcome, Summary, TransferSummary};
+use elephan_network::Lateness;
 use elephan_units::Time;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -55,8 +55,8 @@ pub struct FlowCounters {
     pub retransmitted_bytes: u64,
     /// Reductions of the window.
     pub congestion_events: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Retransmission timeouts; `None` if they are not known.
+    pub timeouts: Option<u64>,
     /// The sender's host; `None` if it is infinitely fast.
     pub host: Option<Box<HostCounters>>,
 }
@@ -313,7 +313,7 @@ impl Collector {
             cwnd_mean_segments: finite(record.cwnd_sum / record.sampled as f64),
             srtt_mean_s: finite(record.srtt_sum / record.sampled as f64),
             congestion_events: last.congestion_events - first.congestion_events,
-            timeouts: last.timeouts - first.timeouts,
+            timeouts: last.timeouts.map(|last| last - first.timeouts.unwrap_or(0)),
             host: last.host.as_deref().map(|host| {
                 let before = first.host.as_deref().copied().unwrap_or_default();
                 HostSummary {

@@ -71,8 +71,8 @@ summary! {
         srtt_mean_s: Option<f64>, "s", "mean RTT" => Neither "ms" 1e3 1;
         /// Reductions of the congestion window.
         congestion_events: u64, "1", "reductions" => Neither "" 1.0 0;
-        /// Retransmission timeouts.
-        timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
+        /// Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model.
+        timeouts: Option<u64>, "1", "timeouts" => Lower "" 1.0 0;
         /// Host of the sender, if the scenario has `host`.
         host: Option<HostSummary>, "", "host";
     }
@@ -109,8 +109,8 @@ summary! {
         sent_bytes: u64, "B", "bytes sent";
         /// Payload bytes retransmitted.
         retransmitted_bytes: u64, "B", "bytes retransmitted";
-        /// Retransmission timeouts.
-        timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
+        /// Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model.
+        timeouts: Option<u64>, "1", "timeouts" => Lower "" 1.0 0;
         /// Finished transfers; for web users, the objects.
         transfers: Option<TransferSummary>, "", "transfers";
         /// Finished pages: from the request for the first object until the last object has arrived. None without web users.

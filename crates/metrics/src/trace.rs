@@ -195,6 +195,9 @@ impl EventTrace {
     }
 }
 
+/// The number of timeouts in [`FlowTrace`] where the kernel does not report it.
+pub const UNKNOWN: u32 = u32::MAX;
+
 /// The number of a link in [`EventTrace`] where there is none.
 pub const NO_LINK: u32 = u32::MAX;
 

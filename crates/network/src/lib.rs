@@ -8,6 +8,7 @@
 mod changes;
 mod driver;
 mod events;
+mod lateness;
 mod links;
 mod network;
 mod parcel;
@@ -17,6 +18,7 @@ mod record;
 
 pub use driver::{Driver, Routed};
 pub use events::Events;
+pub use lateness::Lateness;
 pub use network::Network;
 pub use parcel::{FIRST_PORT, Parcel, Routes, set_service};
 pub use part::{End, Lent, Part};

@@ -344,14 +344,18 @@ impl Stack for Kernel<'_> {
                 BTreeMap::from([$((concat!("tcpi_", stringify!($name)), info.$name as i64)),*])
             };
         }
-        Ok(named! {
+        let mut found = named! {
             state ca_state retransmits probes backoff options rto ato snd_mss rcv_mss unacked sacked lost retrans fackets
             last_data_sent last_ack_sent last_data_recv last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd
             advmss reordering rcv_rtt rcv_space total_retrans pacing_rate max_pacing_rate bytes_acked bytes_received
             segs_out segs_in notsent_bytes min_rtt data_segs_in data_segs_out delivery_rate busy_time rwnd_limited
             sndbuf_limited delivered delivered_ce bytes_sent bytes_retrans dsack_dups reord_seen rcv_ooopack snd_wnd
             rcv_wnd rehash total_rto total_rto_recoveries total_rto_time
-        })
+        };
+        if info.timeouts().is_none() {
+            found.retain(|name, _| !name.starts_with("tcpi_total_rto"));
+        }
+        Ok(found)
     }
 }
 

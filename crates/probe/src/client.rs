@@ -10,18 +10,16 @@ use elephan_session::{Session, Token};
 use crate::datagram::{Datagram, HEADER_BYTES, Key};
 use crate::limits::{Limits, Meter};
 use crate::message::{
-    Arrivals, Ask, BYTES_PER_ARRIVAL, BYTES_PER_TEST, CONNECTIONS, FROM_CLIENT, FROM_SERVER, Hello, Host,
-    Seen, VERSION, Welcome,
+    Arrivals, Ask, BYTES_PER_ARRIVAL, BYTES_PER_TEST, Hello, Host, SECRETS, Seen, VERSION, Welcome,
 };
 use crate::peer::Peer;
 use crate::registry::MOST_DATAGRAMS;
+use crate::served::PATIENCE;
 use crate::server::{FOR_A_TEST, OPENING_BYTES};
 use crate::socket::{BATCH, MOST_BYTES, header_bytes};
 use crate::wire::{Udp, Wire};
 use crate::{Error, Tcp, Transfer, schedule, tcp};
 
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// A wait ends this long before something is due; the rest is spent polling the clock, as sleeps end late.
 const SPIN: Duration = Duration::from_micros(150);
 /// A sender that is later than this was kept from running. It shifts the rest of its schedule, because a burst to catch up would
@@ -76,7 +74,7 @@ impl Client {
             Welcome::Agreed { session, limits, host } => (session, limits, host),
             Welcome::Refused(why) => return Err(Error::Refused(why)),
         };
-        let keys = [FROM_CLIENT, FROM_SERVER, CONNECTIONS].map(|label| session.secret(label));
+        let keys = SECRETS.map(|label| session.secret(label));
         Ok(Self::admitted(session, wire, began, wanted, (id, limits, host, keys)))
     }
 }
@@ -174,36 +172,11 @@ impl<P: Peer, W: Wire> Client<P, W> {
         self.peer.ask(&Ask::Stream { stream: self.test, echo, count, bytes, millis })?;
         // All that may be sent; what was not is given back.
         self.meter.add(cost);
-        self.wire.open().map_err(|error| Error::System("datagrams", error))?;
-        let seen = self.exchange(header, sizes, due_ns, echo, linger, stop);
-        self.wire.close();
-        let mut result = seen?;
-        let unsent: u64 = zip_sum(sizes, |index| result.sent_ns[index] == 0);
-        let echoed = result.arrived.echoed_ns.iter().zip(&result.arrived.sequence);
-        let answered: u64 = echoed
-            .filter(|(at, _)| **at > 0)
-            .map(|(_, &index)| sizes.get(index as usize).map_or(0, |&size| u64::from(size)))
-            .sum();
-        result.bytes = bytes - unsent + if echo { answered } else { 0 };
-        self.meter.give_back(cost.saturating_sub(result.bytes));
-        Ok(result)
-    }
-
-    /// Sends the datagrams of a stream for which the server is ready, and asks for what arrived.
-    fn exchange(
-        &mut self,
-        header: Datagram,
-        sizes: &[u32],
-        due_ns: &[u64],
-        echo: bool,
-        linger: Duration,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Stream, Error> {
-        let headers = header_bytes(self.is_v6()) as u32;
         let payload = sizes.iter().map(|&size| (size - headers) as usize).collect::<Vec<_>>();
         let until = self.began + Duration::from_millis(self.limits.millis);
         let plan = Plan { header, key: &self.keys[0], payload: &payload, due_ns, until };
         let over = AtomicBool::new(false);
+        self.wire.open().map_err(|error| Error::System("datagrams", error))?;
         let wire = &self.wire;
         let (sent, seen) = wire.both(
             || {
@@ -213,22 +186,31 @@ impl<P: Peer, W: Wire> Client<P, W> {
             },
             || watch(wire, &header, &self.keys[1], if echo { sizes.len() } else { 0 }, &over, linger),
         );
-        let (written, sent) = (sent?, seen.map_err(|error| Error::System("datagrams", error))?);
+        self.wire.close();
+        let (sent_ns, seen) = (sent?, seen.map_err(|error| Error::System("datagrams", error))?);
         if stop() {
             return Err(Error::Cancelled);
         }
-        let mut result = Stream { sent_ns: written, echoes: sent.echoes, ..Stream::default() };
+        let mut result = Stream { sent_ns, echoes: seen.echoes, ..Stream::default() };
         // A packet that the kernel refused may or may not have taken a number, so the numbers tell nothing then.
         let all = result.sent_ns.iter().all(|&at| at > 0);
-        result.stamped = all && sent.stamps.len() == sizes.len();
+        result.stamped = all && seen.stamps.len() == sizes.len();
         if all {
-            for (number, at) in sent.stamps {
+            for (number, at) in seen.stamps {
                 if let Some(place) = result.sent_ns.get_mut(number as usize) {
                     *place = at;
                 }
             }
         }
         result.arrived = self.peer.arrivals(self.test)?;
+        let unsent: u64 = zip_sum(sizes, |index| result.sent_ns[index] == 0);
+        let echoed = result.arrived.echoed_ns.iter().zip(&result.arrived.sequence);
+        let answered: u64 = echoed
+            .filter(|(at, _)| **at > 0)
+            .map(|(_, &index)| sizes.get(index as usize).map_or(0, |&size| u64::from(size)))
+            .sum();
+        result.bytes = bytes - unsent + if echo { answered } else { 0 };
+        self.meter.give_back(cost.saturating_sub(result.bytes));
         Ok(result)
     }
 

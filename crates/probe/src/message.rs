@@ -13,10 +13,12 @@ pub const CHUNK: usize = 10_000;
 pub const BYTES_PER_ARRIVAL: u64 = 36;
 /// Bytes of the session for a test's messages otherwise, at most, acknowledgements included.
 pub const BYTES_PER_TEST: u64 = 4_000;
-/// Labels of the secrets of a session.
-pub const FROM_CLIENT: &str = "elephan probe: datagrams of the client";
-pub const FROM_SERVER: &str = "elephan probe: datagrams of the server";
-pub const CONNECTIONS: &str = "elephan probe: connections";
+/// Labels of the secrets of a session, which are keys: of datagrams in each direction, and of what opens other connections.
+pub const SECRETS: [&str; 3] = [
+    "elephan probe: datagrams of the client",
+    "elephan probe: datagrams of the server",
+    "elephan probe: connections",
+];
 
 /// The first message of a client.
 #[derive(Debug, Serialize, Deserialize)]

@@ -78,6 +78,14 @@ pub struct Live {
     pub awaited: Mutex<Option<(u32, Sender<TcpStream>)>>,
 }
 
+impl Live {
+    /// A session that begins, with the keys of the client's datagrams, of the server's, and of connections.
+    pub fn new(id: u64, [from_client, from_server, connections]: [Key; 3]) -> Arc<Self> {
+        let (receiving, awaited) = (Mutex::new(None), Mutex::new(None));
+        Arc::new(Self { id, from_client, from_server, connections, receiving, awaited })
+    }
+}
+
 /// A stream that is being received.
 pub struct Receiving {
     stream: u32,
@@ -131,7 +139,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use proptest::prelude::*;
 
@@ -139,9 +147,9 @@ mod tests {
     use crate::datagram::{Datagram, HEADER_BYTES};
 
     fn live(id: u64, receiving: Option<Receiving>) -> Arc<Live> {
-        let (from_client, from_server, connections) = ([1; 32], [2; 32], [3; 32]);
-        let (receiving, awaited) = (Mutex::new(receiving), Mutex::new(None));
-        Arc::new(Live { id, from_client, from_server, connections, receiving, awaited })
+        let live = Live::new(id, [[1; 32], [2; 32], [3; 32]]);
+        *lock(&live.receiving) = receiving;
+        live
     }
 
     fn packet(session: u64, stream: u32, sequence: u32) -> Vec<u8> {

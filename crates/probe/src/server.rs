@@ -14,8 +14,7 @@ use elephan_sys::wall_ns;
 use crate::datagram::{Datagram, HEADER_BYTES};
 use crate::limits::Limits;
 use crate::message::{
-    Answer, Arrivals, Ask, BYTES_PER_TEST, CHUNK, CONNECTIONS, Chunk, FROM_CLIENT, FROM_SERVER, Hello, Host,
-    Seen, VERSION, Welcome,
+    Answer, Arrivals, Ask, BYTES_PER_TEST, CHUNK, Chunk, Hello, Host, SECRETS, Seen, VERSION, Welcome,
 };
 use crate::registry::{Live, Registry, lock};
 use crate::served::{PATIENCE, Served};
@@ -233,14 +232,7 @@ impl Server {
             return Err(Error::Wrong(text));
         }
         let id = u64::from_be_bytes(session.secret("elephan probe: session")[..8].try_into().expect("eight"));
-        let live = Arc::new(Live {
-            id,
-            from_client: session.secret(FROM_CLIENT),
-            from_server: session.secret(FROM_SERVER),
-            connections: session.secret(CONNECTIONS),
-            receiving: Mutex::new(None),
-            awaited: Mutex::new(None),
-        });
+        let live = Live::new(id, SECRETS.map(|label| session.secret(label)));
         if !self.registry.add(&live, self.clients) {
             let text = format!("expected at most {} clients at a time, found one more", self.clients);
             session.send(&Welcome::Refused(text.clone()))?;

@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use elephan_session::{Identity, Token};
 
 use crate::{Client, Error, Event, Limits, Server, Tcp};
 
-const LIMITS: Limits = Limits { bytes: 20_000_000, millis: 60_000, rate: u64::MAX };
+const LIMITS: Limits = Limits { bytes: 20_000_000, millis: 3_600_000_000, rate: u64::MAX };
 const LINGER: Duration = Duration::from_millis(200);
 
 /// A server on loopback, which ends when this is dropped.
@@ -45,9 +45,7 @@ impl Serving {
 
     /// Waits for an event.
     fn wait(&self, is: impl Fn(&Event) -> bool) {
-        let until = Instant::now() + Duration::from_secs(30);
         while !self.events.lock().expect("unpoisoned").iter().any(&is) {
-            assert!(Instant::now() < until, "expected another event, found {:?}", self.events);
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -452,10 +452,7 @@ impl Far {
 
     /// Admits the client; returns what it is permitted.
     fn admit(&mut self, now_ns: u64, limits: Limits) -> Limits {
-        let [from_client, from_server, connections] = KEYS;
-        let (receiving, awaited) = (Mutex::new(None), Mutex::new(None));
-        let live = Live { id: SESSION, from_client, from_server, connections, receiving, awaited };
-        let live = Arc::new(live);
+        let live = Live::new(SESSION, KEYS);
         self.registry.add(&live, 1);
         let served = Served::new(live, limits, false, Arc::default());
         self.served = Some((served, now_ns, now_ns));

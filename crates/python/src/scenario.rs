@@ -135,6 +135,7 @@ fn facts(plan: &Plan) -> Value {
         Start::At(time) => Some(time.secs_f64()),
         _ => None,
     });
+    let routes = plan.flows.iter().map(|flow| &plan.routes[flow.forward as usize]);
     let constant = plan.streams.iter().map(|stream| stream.datagrams);
     let constant = constant.filter(|datagrams| matches!(datagrams.pattern, Pattern::Constant));
     let base_rtt = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
@@ -142,6 +143,7 @@ fn facts(plan: &Plan) -> Value {
         "labels": plan.flows.iter().map(|flow| &flow.label).collect::<Vec<_>>(),
         "starts_s": starts.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
+        "routes": routes.collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),
         "bottleneck": plan.bottleneck,
         "constant_bit_s": constant.map(|datagrams| datagrams.rate.bits_per_sec() as f64).sum::<f64>(),
@@ -220,9 +222,10 @@ impl Scenario {
     }
 
     /// Links, flows and times as engines see them. These are the `labels` of flows, and when they start (None if that is drawn);
-    /// `links` with name, rate, the weights of classes, and what they are like before the `changes`, in order of time; the number of
-    /// the `bottleneck`; the rate of all streams of datagrams that are constant; the measuring window, `from_s` to `to_s`; and
-    /// the longest round-trip time of a flow without queueing. An algorithm from outside need not be registered for it.
+    /// `links` with name, rate, the weights of classes, and what they are like before the `changes`, in order of time; the `routes` of
+    /// data of each flow, as numbers of links; the number of the `bottleneck`; the rate of all streams of datagrams that are constant; the
+    /// measuring window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing. An algorithm from outside
+    /// need not be registered for it.
     #[getter(plan)]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         let made = || {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use elephan_metrics::Setup;
 use elephan_net::{Limit, LinkConfig, Loss};
 use elephan_tcp::Config;
 use elephan_traffic::{Datagrams, Demand, Start};
@@ -47,6 +48,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What a collector of the metrics of its run needs.
+    pub fn setup(&self) -> Setup {
+        Setup {
+            from: self.measure.from,
+            to: self.measure.to,
+            interval: self.measure.interval,
+            flows: self.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
+            bottleneck: self.links[self.bottleneck as usize].config.rate,
+        }
+    }
+
     /// Every propagation delay that a link gets during the run.
     pub fn new_delays(&self, link: u32) -> impl Iterator<Item = Time> {
         let changes = self.changes.iter().filter(move |change| change.link == link);

@@ -68,7 +68,7 @@ impl Identity {
             return Err(Error::WrongToken);
         }
         told?;
-        session.admit(patience);
+        session.set_patience(patience);
         Ok(session)
     }
 }

@@ -85,7 +85,7 @@ pub fn over(stream: TcpStream, token: &Token, patience: Duration) -> Result<Sess
     if !welcome.admitted {
         return Err(Error::WrongToken);
     }
-    session.admit(patience);
+    session.set_patience(patience);
     Ok(session)
 }
 
@@ -123,16 +123,12 @@ impl Session {
         }
     }
 
-    pub(crate) fn admit(&mut self, patience: Duration) {
+    /// Sets the time that each read or write may take from now on.
+    pub fn set_patience(&mut self, patience: Duration) {
         match &mut self.0 {
             Tls::Client(stream) => stream.sock.admit(patience),
             Tls::Server(stream) => stream.sock.admit(patience),
         }
-    }
-
-    /// Sets the time that each read or write may take from now on.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.admit(patience);
     }
 
     /// The TCP socket, for its options and its `TCP_INFO`. Who reads or writes it breaks the session.

@@ -3,13 +3,14 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use crate::{Error, Identity, MOST_BYTES, Session, Token, connect, message};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// No test of the gate ends by it.
+const PATIENCE: Duration = Duration::from_hours(1000);
 const SHORT: Duration = Duration::from_millis(200);
 
 /// A server that admits one client with this patience, and then does `work`.
@@ -75,11 +76,10 @@ fn a_wrong_secret_is_refused_by_the_server() {
 fn a_stranger_who_drips_bytes_is_left_after_the_patience() {
     let (at, _, thread) = server(SHORT, Result::err);
     let mut stranger = TcpStream::connect(at).expect("a connection");
-    let began = Instant::now();
     // The start of a record of TLS, a byte at a time.
     let record = [22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3];
     let mut bytes = record.iter().chain(std::iter::repeat(&0));
-    while !thread.is_finished() && began.elapsed() < PATIENCE {
+    while !thread.is_finished() {
         let _ = stranger.write_all(&[*bytes.next().expect("no end")]);
         thread::sleep(Duration::from_millis(20));
     }

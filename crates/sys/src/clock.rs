@@ -4,10 +4,17 @@ use std::num::NonZeroU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::thread::set_current_timer_slack;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Time on the clock of the kernel's time stamps of packets, ns since 1970.
 pub fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
+/// CPU time of the calling thread so far, in seconds, including softirqs that ran on it.
+pub fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// The scheduling priority of a thread.

@@ -15,7 +15,7 @@ pub mod socket;
 mod tcp_info;
 mod watch;
 
-pub use clock::{Urgency, make_urgent, wall_ns};
+pub use clock::{Urgency, cpu_s, make_urgent, wall_ns};
 pub use namespace::Namespace;
 pub use record::{Record, Recorded};
 pub use tcp_info::{TcpInfo, tcp_info};

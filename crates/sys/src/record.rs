@@ -199,7 +199,7 @@ impl Record {
                 sent_bytes: last.bytes_sent.max(last.bytes_retrans),
                 retransmitted_bytes: last.bytes_retrans,
                 congestion_events: connection.reductions,
-                timeouts: last.timeouts().unwrap_or(0),
+                timeouts: last.timeouts(),
                 host: None,
             };
             collector.close_window(flow, counters);
@@ -287,6 +287,7 @@ fn sample(info: &TcpInfo) -> FlowSample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp_info::from_bytes;
 
     fn info(second: f64) -> TcpInfo {
         let bytes = (second * 1e6) as u64;
@@ -401,6 +402,16 @@ mod tests {
         let recorded = unknown.finish(Time::from_millis(2), []);
         assert_eq!(recorded.min_rtt_s, 1e-6);
         assert!(recorded.kernel.min_rtt_s[0].is_nan());
+    }
+
+    #[test]
+    fn timeouts_that_the_kernel_does_not_report_are_not_zero() {
+        for (told, count, in_row) in [(from_bytes(&[0; 80]), None, u32::MAX), (info(0.0), Some(0), 0)] {
+            let mut record = Record::of_streams(1);
+            record.look(Time::ZERO, [(0, told)]);
+            let outcome = record.finish(Time::from_secs(1), [(0, told)]).outcome;
+            assert_eq!((outcome.summary.flows[0].timeouts, outcome.flows.timeouts[0]), (count, in_row));
+        }
     }
 
     #[test]

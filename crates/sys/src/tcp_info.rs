@@ -4,7 +4,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use elephan_metrics::trace::{FlowRow, KernelRow};
+use elephan_metrics::trace::{self, FlowRow, KernelRow};
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
@@ -164,7 +164,7 @@ impl TcpInfo {
             delivered_bytes: self.bytes_acked,
             sent_bytes: self.bytes_sent,
             retransmits: u64::from(self.total_retrans),
-            timeouts: self.timeouts().unwrap_or(0) as u32,
+            timeouts: self.timeouts().map_or(trace::UNKNOWN, |count| count as u32),
             congestion_events: 0,
         }
     }

@@ -289,7 +289,7 @@ fn inode(target: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, connect_unspec, socket_with};
 
@@ -302,7 +302,9 @@ mod tests {
         let kind = SocketType::STREAM;
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None).unwrap();
         let mut watcher = Watcher::new(Time::from_millis(100)).unwrap();
-        let mut holder = Command::new("sleep").arg("600").stdin(socket.try_clone().unwrap()).spawn().unwrap();
+        // It has the socket until its input ends.
+        let holds = socket.try_clone().unwrap();
+        let mut holder = Command::new("cat").stdin(Stdio::piped()).stdout(holds).spawn().unwrap();
         let mut at = Time::ZERO;
         let mut look = || {
             watcher.discover(at);
@@ -319,7 +321,6 @@ mod tests {
             look();
             seen
         });
-        holder.kill().unwrap();
         holder.wait().unwrap();
         assert_eq!(seen, [1, 2]);
     }

@@ -35,8 +35,9 @@ pub use folder::Folder;
 pub use hash::BLOCK;
 pub use protocol::Done;
 pub use receive::{Event, Place, Receiver};
-pub use send::{Options, Payload, Progress, Sent, send};
-pub use watch::Limit;
+pub use send::{Options, Sent, send};
+pub use source::Payload;
+pub use watch::{Limit, Progress};
 
 /// The port of a receiver, if none is named.
 pub const PORT: u16 = 5211;

@@ -2,10 +2,9 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::AsFd;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -17,33 +16,20 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::protocol::{Answer, Content, Done, Hello, Offer, Report, VERSION};
-use crate::source::Source;
+use crate::source::{Payload, Source};
 use crate::stop::Stop;
 use crate::stream::{Head, Kind, Stream};
-use crate::watch::Limit;
+use crate::watch::{self, LOOK, Progress, Shared};
 use crate::{Error, MOST_STREAMS, Watch};
 
 /// A stream that has nothing to send reports it this often.
 const IDLE: Duration = Duration::from_secs(1);
-/// How often the streams are looked at.
-pub const LOOK: Duration = Duration::from_millis(5);
 /// Blocks of a stream that are read and not sent yet.
 const AHEAD: usize = 2;
 /// Streams that are opened at once, fewer than the strangers that a receiver admits at once.
 const AT_ONCE: usize = 32;
 /// A stream may wait this long for a receiver that is slow. That it is there is seen by its reports.
 const SLOW: Duration = Duration::from_hours(24);
-
-/// What is sent.
-#[derive(Debug)]
-pub enum Payload {
-    /// So many bytes of memory, which the receiver discards.
-    Memory(u64),
-    /// A file.
-    File(PathBuf),
-    /// What a pipe yields, to its end.
-    Pipe(OwnedFd),
-}
 
 /// A transfer.
 #[derive(Debug)]
@@ -68,19 +54,6 @@ pub struct Options {
     pub pace: Option<u64>,
     /// A receiver that says nothing for so long is gone.
     pub patience: Duration,
-}
-
-/// How far a transfer is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Bytes of all, those that the receiver has from earlier attempts included; none until the transfer is open, and of a pipe.
-    pub total: Option<u64>,
-    /// Of these, the bytes that the receiver has stored.
-    pub stored: u64,
-    /// Bytes that were stored in the last second, as a rate.
-    pub rate_bit_s: f64,
-    /// What limits it.
-    pub limit: Option<Limit>,
 }
 
 /// A transfer that has come to its end.
@@ -115,21 +88,11 @@ pub fn send(options: &Options, watch: &dyn Watch, progress: &Mutex<Progress>) ->
     })
 }
 
-pub struct Sender<'a> {
+struct Sender<'a> {
     options: &'a Options,
     source: Source,
-    pub stop: &'a Stop,
-    pub progress: &'a Mutex<Progress>,
-}
-
-/// What the threads of the streams share.
-pub struct Shared {
-    /// Time for which streams waited for data, all together.
-    pub waited_ns: AtomicU64,
-    /// The receiver's report.
-    pub stored: AtomicU64,
-    pub sink_waited_ns: AtomicU64,
-    pub over: AtomicBool,
+    stop: &'a Stop,
+    progress: &'a Mutex<Progress>,
 }
 
 impl Sender<'_> {
@@ -153,13 +116,7 @@ impl Sender<'_> {
         let mut progress = self.progress.lock().expect("nobody panics with it");
         (progress.total, progress.stored) = (self.source.size(), there);
         drop(progress);
-        let shared = Shared {
-            waited_ns: AtomicU64::new(0),
-            stored: AtomicU64::new(there),
-            sink_waited_ns: AtomicU64::new(0),
-            over: AtomicBool::new(false),
-        };
-        self.transfer(control, streams, &shared)
+        self.transfer(control, streams, &Shared { stored: there.into(), ..Shared::default() })
     }
 
     /// Opens all streams. Each takes several round trips, so many are opened side by side.
@@ -212,7 +169,7 @@ impl Sender<'_> {
             for stream in streams {
                 self.spawn(scope, stream, shared);
             }
-            let watching = scope.spawn(|| self.watch(began, infos, shared));
+            let watching = scope.spawn(|| watch::watch(began, infos, shared, self.stop, self.progress));
             let done = loop {
                 match control.receive("a report") {
                     Ok(Report::SoFar { stored, waited_ns }) => {
@@ -236,6 +193,15 @@ impl Sender<'_> {
         })
     }
 
+    /// Carries out a thread's work. A stream that was closed is no reason of its own: why it was, is known from the session that
+    /// controls the transfer, where the receiver says it, or which is closed too.
+    fn heed(&self, work: impl FnOnce() -> Result<(), Error>) {
+        self.stop.heed(|| match work() {
+            Err(Error::Session(elephan_session::Error::Closed)) => Ok(()),
+            other => other,
+        });
+    }
+
     /// Starts the threads of a stream: one that reads, and one that sends. Memory has nothing to be read.
     fn spawn<'scope>(
         &'scope self,
@@ -243,12 +209,10 @@ impl Sender<'_> {
         mut stream: Stream,
         shared: &'scope Shared,
     ) {
-        let mut send = move |head: &Head, data: &[u8]| {
-            stream.send(head, &data[..head.length as usize]).map_err(|error| self.patient(error))
-        };
+        let mut send = move |head: &Head, data: &[u8]| stream.send(head, &data[..head.length as usize]);
         if let Content::Memory(_) = self.source.content() {
             scope.spawn(move || {
-                self.stop.heed(|| {
+                self.heed(|| {
                     let mut data = Vec::new();
                     while let Some(head) = self.source.next(self.stop, &mut data)? {
                         send(&head, &data)?;
@@ -265,7 +229,7 @@ impl Sender<'_> {
         }
         // `filled` is dropped after a failure has closed the stream, so that it does not seem to have come to its end.
         scope.spawn(move || {
-            self.stop.heed(|| {
+            self.heed(|| {
                 while let Ok(mut data) = free.recv() {
                     let Some(head) = self.source.next(self.stop, &mut data)? else { break };
                     if filled.send((head, data)).is_err() {
@@ -276,7 +240,7 @@ impl Sender<'_> {
             });
         });
         scope.spawn(move || {
-            self.stop.heed(|| {
+            self.heed(|| {
                 loop {
                     let waits = Instant::now();
                     let next: Result<(Head, Vec<u8>), _> = to_send.recv_timeout(IDLE);
@@ -293,19 +257,6 @@ impl Sender<'_> {
                 }
             });
         });
-    }
-
-    /// A stream that was closed has no reason of its own: the receiver says it in the session that controls the transfer. Waits
-    /// for that a little.
-    fn patient(&self, error: Error) -> Error {
-        let since = Instant::now();
-        while matches!(error, Error::Session(elephan_session::Error::Closed))
-            && !self.stop.has_failed()
-            && since.elapsed() < self.options.patience.min(2 * IDLE)
-        {
-            thread::sleep(LOOK);
-        }
-        error
     }
 }
 

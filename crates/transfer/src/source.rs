@@ -17,14 +17,24 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use crate::Error;
 use crate::hash::{self, BLOCK, blocks, length};
 use crate::protocol::{Content, Entry};
-use crate::send::Payload;
 use crate::stop::Stop;
 use crate::stream::{Head, Kind};
 
 /// Permissions that are kept: neither set-user-ID nor the like.
 pub const MODES: u32 = 0o777;
 
-/// What is sent, and which of its blocks are next.
+/// What is sent.
+#[derive(Debug)]
+pub enum Payload {
+    /// So many bytes of memory, which the receiver discards.
+    Memory(u64),
+    /// A file.
+    File(PathBuf),
+    /// What a pipe yields, to its end.
+    Pipe(OwnedFd),
+}
+
+/// A payload, and which of its blocks are next.
 pub struct Source {
     from: From,
     next: Mutex<Next>,

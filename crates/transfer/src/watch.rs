@@ -1,14 +1,17 @@
 //! Watches the streams during a transfer: progress, and what limits it.
 
-use std::sync::atomic::Ordering;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use elephan_sys::{Record, TcpInfo};
 use elephan_units::Time;
 
-use crate::send::{LOOK, Sender, Shared};
+use crate::stop::Stop;
 
+/// How often the streams are looked at.
+pub const LOOK: Duration = Duration::from_millis(5);
 /// The rate and the limit that are shown are those of this time.
 const SHOWN: Time = Time::from_secs(1);
 /// What limits a transfer is what takes at least this share of the streams' time.
@@ -45,33 +48,61 @@ impl Limit {
     }
 }
 
-impl Sender<'_> {
-    /// Looks at the streams until the transfer is over.
-    pub fn watch(&self, began: Instant, infos: &dyn Fn() -> Vec<TcpInfo>, shared: &Shared) -> Record {
-        let mut now = infos();
-        let mut record = Record::of_streams(now.len());
-        let mut seen: Vec<Seen> = Vec::new();
-        while !shared.over.load(Ordering::Relaxed) && !self.stop.has_failed() {
-            let at = Time::from_secs_f64(began.elapsed().as_secs_f64());
-            if record.look(at, now.iter().copied().enumerate()) {
-                seen.push(Seen::of(at, &now, shared));
-                seen.retain(|one| at.since(one.at) <= SHOWN);
-                let first = seen.first().copied().unwrap_or_default();
-                let last = seen.last().copied().unwrap_or_default();
-                let span = last.at.since(first.at).secs_f64();
-                let mut progress = self.progress.lock().expect("nobody panics with it");
-                progress.stored = last.stored;
-                if span > 0.0 {
-                    progress.rate_bit_s = (last.stored.saturating_sub(first.stored)) as f64 * 8.0 / span;
-                    let unsent = seen.iter().filter(|one| one.unsent).count() * 2 > seen.len();
-                    progress.limit = Some(limit(&first, &last, span * now.len() as f64, unsent));
-                }
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Bytes of all, those that the receiver has from earlier attempts included; none until the transfer is open, and of a pipe.
+    pub total: Option<u64>,
+    /// Of these, the bytes that the receiver has stored.
+    pub stored: u64,
+    /// Bytes that were stored in the last second, as a rate.
+    pub rate_bit_s: f64,
+    /// What limits it.
+    pub limit: Option<Limit>,
+}
+
+/// What the threads of the streams share.
+#[derive(Default)]
+pub struct Shared {
+    /// Time for which streams waited for data, all together.
+    pub waited_ns: AtomicU64,
+    /// The receiver's report.
+    pub stored: AtomicU64,
+    pub sink_waited_ns: AtomicU64,
+    pub over: AtomicBool,
+}
+
+/// Looks at the streams until the transfer is over.
+pub fn watch(
+    began: Instant,
+    infos: &dyn Fn() -> Vec<TcpInfo>,
+    shared: &Shared,
+    stop: &Stop,
+    progress: &Mutex<Progress>,
+) -> Record {
+    let mut now = infos();
+    let mut record = Record::of_streams(now.len());
+    let mut seen: Vec<Seen> = Vec::new();
+    while !shared.over.load(Ordering::Relaxed) && !stop.has_failed() {
+        let at = Time::from_secs_f64(began.elapsed().as_secs_f64());
+        if record.look(at, now.iter().copied().enumerate()) {
+            seen.push(Seen::of(at, &now, shared));
+            seen.retain(|one| at.since(one.at) <= SHOWN);
+            let first = seen.first().copied().unwrap_or_default();
+            let last = seen.last().copied().unwrap_or_default();
+            let span = last.at.since(first.at).secs_f64();
+            let mut progress = progress.lock().expect("nobody panics with it");
+            progress.stored = last.stored;
+            if span > 0.0 {
+                progress.rate_bit_s = (last.stored.saturating_sub(first.stored)) as f64 * 8.0 / span;
+                let unsent = seen.iter().filter(|one| one.unsent).count() * 2 > seen.len();
+                progress.limit = Some(limit(&first, &last, span * now.len() as f64, unsent));
             }
-            thread::sleep(LOOK);
-            now = infos();
         }
-        record
+        thread::sleep(LOOK);
+        now = infos();
     }
+    record
 }
 
 /// What was seen of all streams together at a moment.
@@ -119,5 +150,33 @@ fn limit(first: &Seen, last: &Seen, span: f64, unsent: bool) -> Limit {
         () if buffer > SHARE => Limit::SendBuffer,
         () if unsent => Limit::Congestion,
         () => Limit::Processor,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_most_of_the_time_limits() {
+        let first = Seen::default();
+        let second = |waited_ns, sink_ns, window_us, buffer_us| Seen {
+            waited_ns,
+            sink_ns,
+            window_us,
+            buffer_us,
+            busy_us: 1_000_000,
+            ..first
+        };
+        for (last, unsent, expected) in [
+            (second(400_000_000, 500_000_000, 900_000, 0), true, Limit::Sink),
+            (second(500_000_000, 400_000_000, 900_000, 0), true, Limit::Source),
+            (second(200_000_000, 200_000_000, 500_000, 400_000), true, Limit::ReceiveWindow),
+            (second(0, 0, 200_000, 400_000), true, Limit::SendBuffer),
+            (second(0, 0, 200_000, 200_000), true, Limit::Congestion),
+            (second(0, 0, 0, 0), false, Limit::Processor),
+        ] {
+            assert_eq!(limit(&first, &last, 1.0, unsent), expected);
+        }
     }
 }

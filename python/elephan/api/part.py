@@ -1,12 +1,15 @@
 """What the parts of a summary have in common; the parts themselves are generated, in `summary`."""
 
 from functools import cache
+from threading import Lock
 from typing import Any, Self, get_args, get_type_hints
 
 import msgspec
 
 # Values that the one line of a part shows.
 FIRST = 8
+# msgspec prepares a class when it is first converted to, and gives what is half prepared to a thread that comes meanwhile.
+_CONVERTING = Lock()
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +19,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read what an engine or `to_dict` wrote. Raises `ValueError` with the place of what is wrong."""
         try:
-            return msgspec.convert(data, cls)
+            with _CONVERTING:
+                return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
             raise ValueError(f"summary: {error}") from error
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 # Columns that are not the extension module's own: the label of a flow stands beside its number.
 LABEL = {"unit": "1", "meaning": "label of the flow"}
-NO_LINK = 2**32 - 1
+# The number of no link, and of timeouts that a kernel does not report.
+NO_LINK = UNKNOWN = 2**32 - 1
 
 # What `run.json` has besides, where a run was on a kernel.
 LINUX_KEYS = ("kernel", "quality")
@@ -119,7 +120,10 @@ class Run:
         for column, values in self.columns.get(name, {}).items():
             if only is not None and column not in only:
                 continue
-            columns[column] = _names(names[column], values) if column in names else pa.array(values)
+            if column in names:
+                columns[column] = _names(names[column], values)
+            else:
+                columns[column] = pa.array(values, mask=values == UNKNOWN if column == "timeouts" else None)
             if column == "flow" and name != "events" and (only is None or "label" in only):
                 columns["label"] = _names(self.labels, values)
         return pa.Table.from_arrays(

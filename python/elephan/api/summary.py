@@ -39,8 +39,8 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     """Mean smoothed round-trip time over the samples. Unit: s."""
     congestion_events: int
     """Reductions of the congestion window. Unit: 1."""
-    timeouts: int
-    """Retransmission timeouts. Unit: 1."""
+    timeouts: int | None = None
+    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model. Unit: 1."""
     host: HostSummary | None = None
     """Host of the sender, if the scenario has `host`."""
 
@@ -79,8 +79,8 @@ class CrowdSummary(Part, frozen=True, kw_only=True):
     """Payload bytes sent, retransmissions included. Unit: B."""
     retransmitted_bytes: int
     """Payload bytes retransmitted. Unit: B."""
-    timeouts: int
-    """Retransmission timeouts. Unit: 1."""
+    timeouts: int | None = None
+    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model. Unit: 1."""
     transfers: TransferSummary | None = None
     """Finished transfers; for web users, the objects."""
     pages: TransferSummary | None = None

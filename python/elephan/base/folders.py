@@ -8,7 +8,7 @@ temporary folder beside its target. The name of that folder is `.elephan-` and 1
 - `old`: the folder that it replaces, until then.
 
 A command that was killed leaves such a folder behind. The next command that writes beside it removes it, because its lock is
-free. Nothing else is ever removed: results that are deleted on the page are moved into the folder `TRASH`, and can be restored.
+free. Nothing else is ever removed.
 """
 
 import contextlib
@@ -30,9 +30,6 @@ from elephan.base.text import file_name
 
 TEMPORARY = re.compile(r"\.elephan-[0-9a-f]{16}")
 LOCK = ".elephan-lock"
-# Within the folder of all results: deleted results, each in a folder with a random name, beside the name that it had.
-TRASH = ".elephan-trash"
-DISCARDED = re.compile(r"[0-9a-f]{16}")
 # Temporary folders from other machines are kept this long: without locks across machines, they may still be in use.
 FOREIGN_S = 30 * 86400.0
 # How long to wait for other commands that begin or end in the same folder.
@@ -184,80 +181,6 @@ def only_writer(folder: Path, what: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise FileExistsError(f"{folder}: expected no other {what} that writes here, found one") from error
-        yield
-
-
-# Deleting.
-
-
-def discard(root: Path, name: str) -> str:
-    """Move results into the trash of their folder `root`; returns the key with which `restore` moves them back.
-
-    `name` is the path of an existing folder within `root`. Raises `FileExistsError` if a command is writing it.
-    """
-    folder = root / name
-    key = secrets.token_hex(8)
-    own = _trash(root) / key
-    with _alone_in(folder.parent) as alone, _unused(folder):
-        for other in _others_in(folder.parent, alone=alone):
-            if other["target"] == folder.name:
-                raise FileExistsError(f"{folder}: expected results that no command writes, found one that does")
-        own.mkdir(mode=0o700, parents=True)
-        (own / "name").write_text(name, encoding="utf-8", errors="surrogateescape")
-        folder.rename(own / "results")
-    return key
-
-
-def restore(root: Path, key: str) -> str:
-    """Move results back from the trash; returns their name.
-
-    Raises `FileNotFoundError` if the trash has none with this key, and `FileExistsError` if there are others of their name.
-    """
-    own = _trash(root) / key
-    if not DISCARDED.fullmatch(key) or not (own / "results").is_dir():
-        raise FileNotFoundError(f"{key}: expected deleted results, found none")
-    name = (own / "name").read_text(encoding="utf-8", errors="surrogateescape")
-    target = root / name
-    if not target.resolve().is_relative_to(root.resolve()):
-        raise FileExistsError(f"{name}: expected a name within the results, found one that leads out of them")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone_in(target.parent):
-        if os.path.lexists(target):
-            raise FileExistsError(f"{name}: expected no such results, found some; rename them first")
-        (own / "results").rename(target)
-    (own / "name").unlink()
-    own.rmdir()
-    return name
-
-
-def discarded(root: Path) -> dict[str, str]:
-    """The names of deleted results, by the key with which `restore` moves them back; the latest first."""
-    trash = _trash(root)
-    if not trash.is_dir():
-        return {}
-    kept = [path for path in trash.iterdir() if DISCARDED.fullmatch(path.name) and (path / "results").is_dir()]
-    kept.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    return {
-        path.name: (path / "name").read_text(encoding="utf-8", errors="surrogateescape")
-        for path in kept
-        if (path / "name").is_file()
-    }
-
-
-def _trash(root: Path) -> Path:
-    trash = root / TRASH
-    if trash.is_symlink():
-        raise FileExistsError(f"{trash}: expected a folder or nothing, found a symbolic link")
-    return trash
-
-
-@contextlib.contextmanager
-def _unused(folder: Path) -> Iterator[None]:
-    """Hold the lock of a sweep's folder, so that no command writes into it. Raises `FileExistsError` if one does."""
-    if not (folder / LOCK).is_file():
-        yield
-        return
-    with only_writer(folder, "sweep"):
         yield
 
 

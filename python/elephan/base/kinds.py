@@ -16,11 +16,9 @@ from elephan.base.documents import read_json
 from elephan.base.text import file_names
 
 Document = Mapping[str, Any]
-# The tags that a user gives to results of any kind.
-TAGS = "tags.json"
-# The files that commands add to results of any kind: tags, reports, and the pictures of `elephan plot`.
+# The files that commands add to results of any kind: reports, and the pictures of `elephan plot`.
 ADDED = (
-    rf"{re.escape(TAGS)}|report(-\d+)?\.(html|pdf|png|svg|md)"
+    r"report(-\d+)?\.(html|pdf|png|svg|md)"
     r"|(cwnd|goodput|receive-rate|srtt|queue|drops|utilisation|sequence"
     r"|delay-cdf|delay-load|fairness-map|phase|queue-window)\.png"
 )

@@ -44,7 +44,7 @@ GROUPS = {
     },
     "Real paths and transfers": {
         "probe": "Measure the path between two hosts, and write a scenario of it.",
-        "host": "Measure what this host can do, and what of it limits a transfer.",
+        "host": "Measure what this host can send, and what of it limits that.",
         "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
         "transfer": "Move memory, a file or a stream of bytes to another host, and watch its TCP.",
         "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",

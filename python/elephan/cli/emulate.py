@@ -2,8 +2,8 @@
 
 import os
 import shlex
-import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +17,9 @@ from elephan.engines.emulate import FAR, NEAR, Links, links
 
 app = command_line()
 out = Terminal()
+
+# Time between looks for signals.
+WAIT_S = 0.2
 
 
 @app.command()
@@ -41,11 +44,13 @@ def emulate(
         if command:
             code = _run(held, command)
         else:
-            for name, address, enter in (("near", NEAR, held.near), ("far", FAR, held.far)):
-                out.print(f"{name} host, {address}: {shlex.join(enter)} COMMAND", highlight=False)
-            out.print("until Ctrl-C", highlight=False)
             try:
-                signal.pause()
+                for name, address, enter in (("near", NEAR, held.near), ("far", FAR, held.far)):
+                    out.print(f"{name} host, {address}: {shlex.join(enter)} COMMAND", highlight=False)
+                out.print("until Ctrl-C", highlight=False)
+                # `signal.pause` would sleep through a signal that comes just before it.
+                while True:
+                    time.sleep(WAIT_S)
             except KeyboardInterrupt as stop:
                 stop.add_note("the links are gone")
                 raise

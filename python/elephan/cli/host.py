@@ -11,7 +11,7 @@ from elephan.api.scenario import load
 from elephan.base.folders import check_new, new_folder
 from elephan.base.kinds import HOST
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, bytes_of, command_line, rate_of, seconds_of
+from elephan.cli.options import Force, command_line, rate_of, seconds_of
 from elephan.cli.output import Form, show
 from elephan.cli.progress import progress_bar
 from elephan.paths import host as hosts
@@ -25,33 +25,24 @@ err = Terminal(stderr=True)
 
 @app.command()
 def host(
-    disk: Annotated[
-        Path | None,
-        typer.Option(
-            help="Measure the disk of this folder, in a file without a name; or read this file.", show_default="no disk"
-        ),
-    ] = None,
-    disk_bytes: Annotated[str, typer.Option(help="Size of that file, and at most half of what is free.")] = "1 GB",
     rate: Annotated[str | None, typer.Option(help="Rate of the path that this host is to fill.")] = None,
     rtt: Annotated[str | None, typer.Option(help="Round-trip time of that path.")] = None,
-    path: Annotated[Path | None, typer.Option(help="The same from a scenario file's [path].")] = None,
+    path: Annotated[Path | None, typer.Option(help="The same from the table `path` of a scenario file.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure for a shorter time, with fewer repeats.")] = False,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Folder for host.json and host.toml.")] = None,
     force: Force = False,
     form: Form = "table",
 ) -> None:
-    """Measure what this host can do, and what of it limits a transfer.
+    """Measure what this host can send, and what of it limits that.
 
-    Memory, disk, processor, the kernel's TCP, devices and settings are measured.
+    The processor, the kernel's TCP, devices and settings are measured.
 
     No setting is changed and nothing is overwritten. What needs namespaces is left out, and said, where there can be none.
     """
     demand = _demand(rate, rtt, path)
     if out_dir is not None:
         check_new(out_dir, force=force)
-    plan = Plan.of(quick=quick, disk=disk, disk_bytes=bytes_of(disk_bytes, "--disk-bytes"), demand=demand)
-    if disk is not None and plan.disk_bytes == 0:
-        raise _core.ScenarioError(f"--disk: expected room for, or a file of, 1 MiB or more, found less in {disk}")
+    plan = Plan.of(quick=quick, demand=demand)
     err.message(plan.budget)
     with progress_bar("this host") as progress:
         found = survey(plan, progress)

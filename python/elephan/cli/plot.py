@@ -11,7 +11,7 @@ from elephan.base.documents import damage
 from elephan.base.text import Terminal
 from elephan.cli import complete
 from elephan.cli.options import command_line
-from elephan.report.picture import picture_of
+from elephan.report.read import picture_of
 
 app = command_line()
 

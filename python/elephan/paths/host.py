@@ -9,13 +9,16 @@ from typing import Any
 
 from elephan import _core
 from elephan.base.table import Cell, Table, text_heads
-from elephan.paths.settings import Demand, Interface, Setting, read_sysctl
-from elephan.studies import bench
+from elephan.paths.settings import Demand, Interface, Setting, clock_ghz, read_sysctl
 from elephan.studies.statistics import Estimate
 
 # Units in which figures are shown, and the factor from those of host.json.
-SHOWN = {"byte/s": ("GB/s", 1e-9), "bit/s": ("Gbit/s", 1e-9), "s/byte": ("ns/B", 1e9), "s": ("us", 1e6), "1": ("", 1.0)}
-SHOWN["GHz s/Gbit"] = ("GHz for 1 Gbit/s", 1.0)
+SHOWN = {
+    "bit/s": ("Gbit/s", 1e-9),
+    "s/byte": ("ns/B", 1e9),
+    "s": ("us", 1e6),
+    "GHz s/Gbit": ("GHz for 1 Gbit/s", 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,14 @@ class Figure:
     key: str
     title: str
     unit: str
-    estimate: Estimate
-    method: str = ""
-    samples: tuple[float, ...] = ()
+    # One for each repeat.
+    samples: Sequence[float]
+    method: str
 
-    @classmethod
-    def of(cls, key: str, title: str, unit: str, samples: Sequence[float], method: str = "") -> "Figure":
-        """The figure of samples, one for each repeat."""
-        return cls(key, title, unit, Estimate.of(samples), method, tuple(samples))
+    @property
+    def estimate(self) -> Estimate:
+        """The mean of the samples, with its interval."""
+        return Estimate.of(self.samples)
 
     @property
     def text(self) -> str:
@@ -43,17 +46,10 @@ class Figure:
     @property
     def document(self) -> dict[str, Any]:
         """The figure as host.json has it."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "unit": self.unit,
-            "mean": self.estimate.mean,
-            "low": self.estimate.low,
-            "high": self.estimate.high,
-            "repeats": self.estimate.repeats,
-            "samples": list(self.samples),
-            "method": self.method,
-        }
+        known = self.estimate
+        interval = {"mean": known.mean, "low": known.low, "high": known.high, "repeats": known.repeats}
+        named = {"key": self.key, "title": self.title, "unit": self.unit}
+        return {**named, **interval, "samples": self.samples, "method": self.method}
 
 
 @dataclass(frozen=True)
@@ -94,11 +90,9 @@ class Host:
 
 # The tables of figures: their titles, and how the keys of their figures begin.
 GROUPS = {
-    "memory, bytes beyond the caches": ("memory.",),
-    "disk": ("disk.",),
-    "TCP within this host": ("tcp.",),
-    "processor time of a sender and a receiver": ("host.",),
-    "latency between namespaces, and a receiver that waits": ("latency.", "wait."),
+    "TCP within this host": "tcp.",
+    "processor time of a sender and a receiver": "host.",
+    "latency between namespaces": "latency.",
 }
 
 
@@ -125,10 +119,7 @@ def read(document: Mapping[str, Any]) -> Host:
     """What a host.json has, without the limits' repeats."""
     facts = {"name", "mtu", "speed_bit_s", "txqueuelen", "qdisc"}
     return Host(
-        [
-            Figure.of(*(one[key] for key in ("key", "title", "unit", "samples", "method")))
-            for one in document["figures"]
-        ],
+        [Figure(*(one[key] for key in ("key", "title", "unit", "samples", "method"))) for one in document["figures"]],
         [
             Interface(**{key: one[key] for key in facts}, told={key: one[key] for key in one.keys() - facts})
             for one in document["devices"]
@@ -160,7 +151,7 @@ def document(host: Host, cores: int, demand: Demand | None) -> dict[str, Any]:
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cores": cores,
-        "clock_ghz": bench.clock_ghz(),
+        "clock_ghz": clock_ghz(),
         "date": time.strftime("%Y-%m-%d %H:%M:%S%z"),
         "path": None if demand is None else vars(demand),
         "conclusion": host.conclusion,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from elephan._core import ScenarioError, quantity
+from elephan._core import ScenarioError
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, flow
 from elephan.api.scenario import dumbbell as _dumbbell
@@ -191,9 +191,8 @@ def series_of(run: Run, streams: int, window_is: str = "cwnd", until_s: float | 
 
 def payload_of(run: Run) -> float:
     """Payload of a full packet of a run, in bytes."""
-    tcp = run.scenario.document.get("tcp", {})
-    size = quantity(str(tcp.get("packet", "1.5 kB")))
-    return (size[0] if size is not None else 1500.0) - 40 - 12 * bool(tcp.get("timestamps", True))
+    size, headers = scenario.packet_of(run.scenario.document)
+    return size - headers
 
 
 def predict(

@@ -25,6 +25,7 @@ from elephan.engines.run import run_many
 from elephan.paths import estimates, predict
 from elephan.paths.estimates import SENDER, Estimates, Host, Value
 from elephan.paths.predict import Plan, Prediction
+from elephan.paths.scenario import packet_of
 
 # The algorithms of a stock kernel that a transfer can use, as Linux computes them, and ours, which --load loads.
 LINUX: dict[str, tuple[str | Mapping[str, Any], Mapping[str, Any]]] = {
@@ -112,17 +113,14 @@ def read_path(file: Path) -> tuple[Estimates, Scenario]:
         found = msgspec.structs.replace(
             found, notes=["there is no path.json beside it: its values are taken for exact"]
         )
-    rate, rtt = _core.quantity(path["rate"]), _core.quantity(path["rtt"])
-    assert rate is not None
-    assert rtt is not None
-    size = _core.quantity(str(made.document.get("tcp", {}).get("packet", "1500 B")))
-    packet = size[0] if size is not None else 1500.0
+    rate, rtt = _core.bits_per_second(path["rate"]), _core.seconds(path["rtt"])
+    packet, _ = packet_of(made.document)
     loss = path.get("loss") or {}
     chance = loss.get("probability", 0.0) if loss.get("name") == "random" else None
-    product = rate[0] * rtt[0] / 8
+    product = rate * rtt / 8
     told = {
-        **_rates(path, rate[0]),
-        "base_rtt_s": (rtt[0], "s"),
+        **_rates(path, rate),
+        "base_rtt_s": (rtt, "s"),
         "buffer_bytes": (_buffer(str(path["buffer"]), product, packet), "B"),
         **({"loss": (chance, "1")} if chance is not None else {}),
         "mtu_bytes": (packet, "B"),
@@ -156,10 +154,8 @@ def _rates(path: Mapping[str, Any], links_bit_s: float) -> dict[str, tuple[float
     police = path.get("police", [])
     if len(police) != 1 or "dscp" in police[0] or police[0].get("exceed", "drop") != "drop":
         return {"rate_bit_s": (links_bit_s, "bit/s")}
-    rate, burst = (_core.quantity(police[0][key]) for key in ("rate", "burst"))
-    assert rate is not None
-    assert burst is not None
-    return {"rate_bit_s": (rate[0], "bit/s"), "burst_bytes": (burst[0], "B"), "links_bit_s": (links_bit_s, "bit/s")}
+    rate, burst = _core.bits_per_second(police[0]["rate"]), _buffer(police[0]["burst"], 0.0, 0.0)
+    return {"rate_bit_s": (rate, "bit/s"), "burst_bytes": (burst, "B"), "links_bit_s": (links_bit_s, "bit/s")}
 
 
 def with_costs(found: Estimates, costs: Mapping[str, Any]) -> Estimates:
@@ -240,9 +236,9 @@ def recommend(
         + [Plan(LINUX["cubic"][0], 1, tcp, LINUX["cubic"][1]).scenario(with_costs(found, {}), duration_s)]
     )
     alone = _steady(beside[-1], range(1))
-    judged = []
+    judged, runs_of = [], {}
     for place, (number, way) in enumerate(zip(order, final, strict=True)):
-        own = [first[number], *drawn[place * (draws - 1) : (place + 1) * (draws - 1)]]
+        own = runs_of[way] = [first[number], *drawn[place * (draws - 1) : (place + 1) * (draws - 1)]]
         lose = 1 - _steady(beside[place], range(way.streams, way.streams + 1)) / alone if alone > 0 else None
         judged.append(_judged(way, own, size_bytes, duration_s, lose))
     fastest = min(one.finish_s.best or math.inf for one in judged)
@@ -259,9 +255,7 @@ def recommend(
 
     ranked = sorted(judged, key=rank)
     best = ranked[0]
-    place = final.index(best.way)
-    own = [first[order[place]], *drawn[place * (draws - 1) : (place + 1) * (draws - 1)]]
-    prediction = predict.of_runs(own, best.way.plan, size_bytes=size_bytes, finish_s=best.finish_s)
+    prediction = predict.of_runs(runs_of[best.way], best.way.plan, size_bytes=size_bytes, finish_s=best.finish_s)
     notes = list(found.notes)
     is_extrapolated = any((one.finish_s.high or one.finish_s.best or math.inf) > duration_s for one in judged)
     if is_extrapolated:
@@ -354,21 +348,9 @@ def _judged(way: Way, runs: Sequence[Run], size_bytes: float, duration_s: float,
 
 def to_dict(advice: Advice) -> dict[str, Any]:
     """The ranking for programs, as `recommendation.json` has it."""
-    rows = [
-        {
-            "cc": one.way.cc,
-            "streams": one.way.streams,
-            "paced": one.way.paced,
-            "finish_s": msgspec.to_builtins(one.finish_s),
-            "goodput_bit_s": one.goodput_bit_s,
-            "buffer_bytes": one.buffer_bytes,
-            "retransmitted": one.retransmitted,
-            "others_lose": one.others_lose,
-        }
-        for one in advice.ways
-    ]
+    rows = [msgspec.to_builtins(one) for one in advice.ways]
     return {
-        "ways": rows,
+        "ways": [row.pop("way") | row for row in rows],
         "command": advice.command(),
         "duration_s": advice.duration_s,
         "is_extrapolated": advice.is_extrapolated,

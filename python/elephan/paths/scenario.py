@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from elephan._core import ScenarioError
+from elephan._core import ScenarioError, quantity
 from elephan.api.scenario import Scenario, flow, load
 from elephan.base.text import visible
 from elephan.paths.estimates import SENDER, Estimates, Value
+from elephan.paths.observed import HEADERS
 
 FILE = "path.toml"
 # A buffer that nothing is known of: the rule of thumb of one bandwidth-delay product (Villamizar and Song 1994).
@@ -33,6 +34,13 @@ def time_text(seconds: float) -> str:
 def bytes_text(count: float) -> str:
     """A number of bytes as a scenario has it."""
     return f"{round(count)} B"
+
+
+def packet_of(document: Mapping[str, Any]) -> tuple[float, float]:
+    """A full packet of a scenario, and its headers of IPv4 and TCP, in bytes."""
+    tcp = document.get("tcp", {})
+    size = quantity(str(tcp.get("packet", "1500 B")))
+    return 1500.0 if size is None else size[0], HEADERS + 12.0 * bool(tcp.get("timestamps", True))
 
 
 def _known(value: Value, key: str) -> float:

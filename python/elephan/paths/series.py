@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from elephan import _core
 from elephan._core import ScenarioError
 from elephan.api.run import Run
 from elephan.paths import watch
 from elephan.paths.observed import HEADERS, Array, Observed, together
+from elephan.paths.scenario import packet_of
 
 # IPv4, TCP and timestamps; and what IPv6 has more.
 SMALL_BYTES, MORE_OF_IPV6 = 120.0, 20
@@ -193,10 +193,7 @@ def observe_results(folder: Path) -> Observed:
     run = Run.load(folder)
     frame = run.flows
     document: Mapping[str, Any] = run.scenario.document
-    packet = _core.quantity(str(document.get("tcp", {}).get("packet", "1.5 kB")))
-    size = packet[0] if packet is not None else 1500.0
-    stamps = bool(document.get("tcp", {}).get("timestamps", True))
-    headers = HEADERS + 12.0 * stamps
+    size, headers = packet_of(document)
     mss = size - headers
     parts, starts, hosts = [], [], []
     for number, label in enumerate(run.labels):

@@ -5,7 +5,6 @@ Nothing here changes any.
 
 import json
 import math
-import os
 import shutil
 import socket
 import subprocess
@@ -61,59 +60,40 @@ def read_sysctl(key: str) -> str | None:
         return None
 
 
-def _buffers(read: Read, path: Demand) -> list[Setting]:
-    needed = math.ceil(OF_BUFFER * path.bdp_bytes)
-    found = []
-    for key, whose in (("tcp_rmem", "receiver"), ("tcp_wmem", "sender")):
-        name, value = f"net.ipv4.{key}", read(f"net.ipv4.{key}")
-        if value is None or len(value.split()) != 3:
-            continue
-        least, default, most = value.split()
-        why = f"the {whose}'s window is about half of the third value, and has to hold rate x RTT (RFC 7323; ip-sysctl)"
-        command = f"sysctl -w {name}='{least} {default} {needed}'"
-        found.append(_judged(name, value, f"... {needed}", int(most) >= needed, why, command))
-    for key in ("rmem_max", "wmem_max"):
-        name, value = f"net.core.{key}", read(f"net.core.{key}")
-        if value is None:
-            continue
-        why = "the most that a program can ask for itself (SO_RCVBUF, SO_SNDBUF); others get tcp_*mem"
-        found.append(_judged(name, value, str(needed), int(value) >= needed, why, f"sysctl -w {name}={needed}"))
-    return found
+def clock_ghz() -> float | None:
+    """The processor's clock as the kernel tells it, the mean of all cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = [float(line.partition(":")[2]) / 1e3 for line in lines if line.startswith("cpu MHz")]
+    return sum(found) / len(found) if found else None
+
+
+# Settings with values that suit long paths, whatever their rate: those values, the first of which is advised, and why.
+SWITCHES: dict[str, tuple[tuple[str, ...], str]] = {
+    "net.ipv4.tcp_window_scaling": (("1",), "windows above 64 kB (RFC 7323)"),
+    "net.ipv4.tcp_timestamps": (("1",), "protects against wrapped sequence numbers, and samples each RTT (RFC 7323)"),
+    "net.ipv4.tcp_sack": (("1",), "repairs several losses in a round trip (RFC 2018)"),
+    "net.ipv4.tcp_moderate_rcvbuf": (("1",), "lets the receiver's buffer grow to tcp_rmem (ip-sysctl)"),
+    # Probing is on for 1 (after a black hole) and 2 (always).
+    "net.ipv4.tcp_mtu_probing": (("1", "2"), "finds the MTU where ICMP is filtered (RFC 4821)"),
+    "net.ipv4.tcp_slow_start_after_idle": (
+        ("0",),
+        "a pause does not cost a new slow start of many long round trips (ip-sysctl)",
+    ),
+    "net.ipv4.tcp_no_metrics_save": (("1",), "a loss does not limit the slow start of later connections (ip-sysctl)"),
+    "net.core.default_qdisc": (("fq",), "paces each flow, as BBR and large windows need (tc-fq(8))"),
+}
+MOST = "the most that a program can ask for itself (SO_RCVBUF, SO_SNDBUF); others get tcp_*mem"
+BACKLOG = (
+    "packets that arrive while the kernel works through others (netdev_budget_usecs); used without NAPI, and with RPS "
+    "(Li 2006, 5.2.2: max_backlog)"
+)
 
 
 def _judged(name: str, value: str, needed: str, suffices: bool, why: str, command: str) -> Setting:
     return Setting(name, value, needed, suffices, why, "" if suffices else command)
-
-
-def _switches(read: Read, path: Demand | None) -> list[Setting]:
-    """Settings that have a value which suits long paths, whatever their rate."""
-    long = path is None or path.bdp_bytes > UNSCALED
-    rules = [
-        ("net.ipv4.tcp_window_scaling", "1" if long else "", "windows above 64 kB (RFC 7323)"),
-        ("net.ipv4.tcp_timestamps", "1", "protects against wrapped sequence numbers, and samples each RTT (RFC 7323)"),
-        ("net.ipv4.tcp_sack", "1", "repairs several losses in a round trip (RFC 2018)"),
-        ("net.ipv4.tcp_moderate_rcvbuf", "1", "lets the receiver's buffer grow to tcp_rmem (ip-sysctl)"),
-        ("net.ipv4.tcp_mtu_probing", "1", "finds the MTU where ICMP is filtered (RFC 4821)"),
-        (
-            "net.ipv4.tcp_slow_start_after_idle",
-            "0",
-            "a pause does not cost a new slow start of many long round trips (ip-sysctl)",
-        ),
-        ("net.ipv4.tcp_no_metrics_save", "1", "a loss does not limit the slow start of later connections (ip-sysctl)"),
-        ("net.core.default_qdisc", "fq", "paces each flow, as BBR and large windows need (tc-fq(8))"),
-    ]
-    found = []
-    for name, needed, why in rules:
-        value = read(name)
-        if value is not None and needed:
-            # Probing is on for 1 (after a black hole) and 2 (always).
-            suffices = value == needed or (name.endswith("mtu_probing") and value == "2")
-            found.append(_judged(name, value, needed, suffices, why, f"sysctl -w {name}={needed}"))
-    value, available = read("net.ipv4.tcp_congestion_control"), read("net.ipv4.tcp_available_congestion_control")
-    if value is not None:
-        why = f"there are {available}; which one suits a path: `elephan recommend`"
-        found.append(Setting("net.ipv4.tcp_congestion_control", value, why=why))
-    return found
 
 
 def _packets_in_budget(read: Read, path: Demand) -> int:
@@ -123,20 +103,30 @@ def _packets_in_budget(read: Read, path: Demand) -> int:
 
 def kernel_settings(path: Demand | None, read: Read = read_sysctl) -> list[Setting]:
     """The kernel's settings. What depends on rate and round-trip time is judged for a path only, otherwise shown."""
-    found = _switches(read, path)
+    found = []
+    for name, (fits, why) in SWITCHES.items():
+        value, is_short = read(name), path is not None and path.bdp_bytes <= UNSCALED
+        if value is not None and not (is_short and name.endswith("window_scaling")):
+            found.append(_judged(name, value, fits[0], value in fits, why, f"sysctl -w {name}={fits[0]}"))
+    name, available = "net.ipv4.tcp_congestion_control", read("net.ipv4.tcp_available_congestion_control")
+    if (value := read(name)) is not None:
+        found.append(Setting(name, value, why=f"there are {available}; which one suits a path: `elephan recommend`"))
+    buffers = {"net.ipv4.tcp_rmem": "receiver", "net.ipv4.tcp_wmem": "sender"}
+    others = ["net.core.rmem_max", "net.core.wmem_max", "net.core.netdev_max_backlog"]
     if path is None:
-        names = [f"net.ipv4.{key}" for key in ("tcp_rmem", "tcp_wmem")]
-        names += [f"net.core.{key}" for key in ("rmem_max", "wmem_max", "netdev_max_backlog")]
-        return [*found, *(Setting(name, value) for name in names if (value := read(name)) is not None)]
-    found += _buffers(read, path)
-    if (value := read("net.core.netdev_max_backlog")) is not None:
-        needed = _packets_in_budget(read, path)
-        why = (
-            "packets that arrive while the kernel works through others (netdev_budget_usecs); used without NAPI, and with RPS "
-            "(Li 2006, 5.2.2: max_backlog)"
-        )
-        command = f"sysctl -w net.core.netdev_max_backlog={needed}"
-        found.append(_judged("net.core.netdev_max_backlog", value, str(needed), int(value) >= needed, why, command))
+        return [*found, *(Setting(one, value) for one in (*buffers, *others) if (value := read(one)) is not None)]
+    needed = math.ceil(OF_BUFFER * path.bdp_bytes)
+    for name, whose in buffers.items():
+        words = (read(name) or "").split()
+        if len(words) != 3:
+            continue
+        why = f"the {whose}'s window is about half of the third value, and has to hold rate x RTT (RFC 7323; ip-sysctl)"
+        command = f"sysctl -w {name}='{words[0]} {words[1]} {needed}'"
+        found.append(_judged(name, " ".join(words), f"... {needed}", int(words[2]) >= needed, why, command))
+    counts = ((needed, MOST), (needed, MOST), (_packets_in_budget(read, path), BACKLOG))
+    for name, (count, why) in zip(others, counts, strict=True):
+        if (value := read(name)) is not None:
+            found.append(_judged(name, value, str(count), int(value) >= count, why, f"sysctl -w {name}={count}"))
     return found
 
 
@@ -254,14 +244,3 @@ def device_settings(device: Interface, path: Demand | None, read: Read = read_sy
         needed = f"{significant(path.rate_bit_s * 1e-9)} Gbit/s"
         found.append(Setting(f"{name}: speed", speed, needed, suffices, "the path's rate"))
     return found
-
-
-def disk_settings(place: Path) -> list[Setting]:
-    """The read-ahead of the device on which a folder or file is, if this user may read it."""
-    device = place.stat().st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    ahead = _number(Path("/sys/class/bdi", number, "read_ahead_kb"))
-    if ahead is None:
-        return []
-    why = "what the kernel reads ahead of a program (Li 2006, A.1); compare reading with and without it"
-    return [Setting(f"{place}: read-ahead", f"{ahead:.0f} KiB", why=why)]

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,7 +11,8 @@ from scipy.special import stdtrit
 
 from elephan.api.metrics import METRICS
 from elephan.api.pictures.data import Cells, Chart, Numbers, Points, Runs
-from elephan.base.table import Table
+from elephan.base.table import Table, text_heads
+from elephan.studies.statistics import Estimate
 
 
 @dataclass(frozen=True)
@@ -58,27 +60,41 @@ class Content:
     pictures: list[Picture] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def headlines(self) -> Table:
+        """The headline numbers as a table, for formats that have no tiles."""
+        heads = text_heads("metric", "value", "unit")
+        return Table("Metrics", heads, [[tile.name, tile.value, tile.unit] for tile in self.tiles])
+
     def to_json(self) -> str:
         """The JSON that the page reads."""
         charts = [
             {"title": group.title, "charts": [_chart_json(chart) for chart in group.charts]} for group in self.groups
         ]
         plain = {
-            "kind": self.kind,
-            "title": self.title,
-            "subtitle": self.subtitle,
-            "facts": self.facts,
-            "command": self.command,
-            "scenario": self.scenario,
+            **vars(self),
             "tiles": [asdict(tile) for tile in self.tiles],
             "tables": [table.to_page() for table in self.tables],
             "groups": charts,
             "runs": None if self.runs is None else _runs_json(self.runs),
             "figures": [{"kind": type(figure).__name__.lower(), **asdict(figure)} for figure in self.figures],
             "pictures": [asdict(picture) for picture in self.pictures],
-            "notes": self.notes,
         }
         return json.dumps(_finite(plain), allow_nan=False)
+
+
+Values = Sequence[float | None]
+
+
+def of_metrics(
+    title: str, keys: Sequence[str], rows: Iterable[tuple[list[str], Sequence[Values]]], note: str = ""
+) -> Table:
+    """A table of the metrics of runs: each row has the texts of `keys`, and the values of `METRICS` in each of its runs."""
+
+    def text(k: int, runs: Sequence[Values]) -> str:
+        return METRICS[k].text(Estimate.of([run[k] for run in runs], within=METRICS[k].within))
+
+    texts = [[*cells, *(text(k, runs) for k in range(len(METRICS)))] for cells, runs in rows]
+    return Table(title, [*text_heads(*keys), *(metric.head for metric in METRICS)], texts, note)
 
 
 def _chart_json(chart: Chart) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from elephan.api.metrics import METRICS
 from elephan.api.pictures import draw
 from elephan.api.pictures.data import Runs
 from elephan.base.plots import COLOURS, STYLE, Figure
-from elephan.base.table import Table, text_heads
+from elephan.base.table import Table
 from elephan.base.text import drawn, visible
 from elephan.report.content import Content, Group
 from elephan.studies.statistics import Estimate
@@ -65,10 +65,8 @@ def of_tables(content: Content) -> list[Figure]:
         height = first.get_figheight()
         first.text(MARGIN / WIDTH, 1 - 0.1 / height, drawn(content.title, 60), fontsize=12, weight="bold", va="top")
         first.text(MARGIN / WIDTH, 1 - 0.38 / height, "\n".join(text), fontsize=7, va="top", linespacing=1.35)
-        tables = [
-            Table("Metrics", text_heads("metric", "value", "unit"), [[t.name, t.value, t.unit] for t in content.tiles])
-        ]
-        return [first, *(page for table in [*tables, *content.tables] if table.rows for page in _tables(table))]
+        tables = [content.headlines(), *content.tables]
+        return [first, *(page for table in tables if table.rows for page in _tables(table))]
 
 
 def of_scenario(content: Content) -> list[Figure]:

@@ -13,20 +13,21 @@ from elephan.api import tables
 from elephan.api.metrics import METRICS, Metric
 from elephan.api.own import restored
 from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
-from elephan.api.pictures.kinds import KINDS
+from elephan.api.pictures.draw import figure
+from elephan.api.pictures.kinds import KINDS, kind_named
 from elephan.api.pictures.over_time import QUANTITIES, chart
-from elephan.api.pictures.samples import MOST_LINES, experiment, numbered
+from elephan.api.pictures.samples import MOST_LINES, experiment
 from elephan.api.pictures.thin import MOST_VALUES, thinned
 from elephan.api.run import Run
 from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside
-from elephan.base.kinds import COMPARISON, RESULTS, RUN, kind_of
-from elephan.base.table import Table, text_heads
+from elephan.base.kinds import COMPARISON, RESULTS, RUN, SWEEP, kind_of
+from elephan.base.plots import Figure
+from elephan.base.table import Table
 from elephan.base.text import file_name
-from elephan.report.content import Content, Group, Tile
-from elephan.report.sweep import figures_of
+from elephan.report.content import Content, Group, Tile, of_metrics
+from elephan.report.sweep import figures_of, read_sweep
 from elephan.studies.compare import Comparison, run_path
-from elephan.studies.statistics import Estimate
 
 
 def read(folder: str | Path) -> Content:
@@ -103,28 +104,24 @@ def _engine(run: Run) -> list[tuple[str, str]]:
     return facts
 
 
+# What repeating a run gives, by engine; all others are exact.
+REPEATED = {
+    "linux": "It runs on this kernel's TCP in real time, as root; results vary from run to run.",
+    "transfer": "It has the streams of this transfer, on a path of which the rate is the highest that they reached and the "
+    "round-trip time the shortest that they measured, unless the sender was given the path.",
+    "kernel": "The same image of the kernel and the same version of Elephan give bit-identical results.",
+    "model": "The fluid model has no packets: packet counts are rates times time.",
+}
+
+
 def _repeatable(run: Run) -> list[str]:
-    """The command that repeats the run."""
-    file = f"{file_name(run.scenario.name)}.toml is the scenario below."
-    match run.provenance["engine"]:
-        case "linux":
-            quality = run.provenance["quality"]
-            reasons = [f"Invalid run: {reason}." for reason in quality["invalid_because"]]
-            return [
-                *reasons,
-                f"{file} It runs on this kernel's TCP in real time, as root; results vary from run to run.",
-            ]
-        case "transfer":
-            return [
-                f"{file} It has the streams of this transfer, on a path of which the rate is the highest that they reached and "
-                "the round-trip time the shortest that they measured, unless the sender was given the path."
-            ]
-        case "kernel":
-            return [f"{file} The same image of the kernel and the same version of Elephan give bit-identical results."]
-        case "model":
-            return [f"{file} The fluid model has no packets: packet counts are rates times time."]
-        case _:
-            return [f"{file} The same version of Elephan gives bit-identical results."]
+    """Why a run is invalid, and what repeats it."""
+    quality = run.provenance.get("quality") or {"invalid_because": ()}
+    again = REPEATED.get(run.provenance["engine"], "The same version of Elephan gives bit-identical results.")
+    return [
+        *(f"Invalid run: {reason}." for reason in quality["invalid_because"]),
+        f"{file_name(run.scenario.name)}.toml is the scenario below. {again}",
+    ]
 
 
 def load_comparison(folder: Path) -> Comparison:
@@ -141,10 +138,10 @@ def load_comparison(folder: Path) -> Comparison:
 def read_comparison(folder: Path) -> Content:
     """The report of a comparison."""
     result = load_comparison(folder)
-    names = {name: [int(run.scenario.document["seed"]) for run in runs] for name, runs in result.runs.items()}
-    first = next(iter(result.runs.values()))[0]
+    name, runs = next(iter(result.runs.items()))
+    seeds = [int(run.scenario.document["seed"]) for run in runs]
+    first, repeats = runs[0], len(runs)
     document = first.scenario.document
-    repeats = len(next(iter(names.values())))
     table = result.table(
         "Metrics",
         f"Means over {repeats} runs; ± or brackets: 95 % confidence interval (Student's t). "
@@ -152,20 +149,20 @@ def read_comparison(folder: Path) -> Content:
     )
     later = [flow["start"]["uniform"][1] for flow in document["flow"] if isinstance(flow.get("start"), Mapping)]
     path = document["path"]
-    seeds = next(iter(names.values()))
     command = (
-        f"elephan compare --cc {','.join(names)} --rate '{path['rate']}' --rtt '{path['rtt']}' --buffer '{path['buffer']}' "
+        f"elephan compare --cc {','.join(result.runs)} "
+        f"--rate '{path['rate']}' --rtt '{path['rtt']}' --buffer '{path['buffer']}' "
         f"--flows {len(document['flow'])} --duration '{document['duration']}' --repeat {repeats} "
         f"--seed {seeds[0]}" + (f" --start-within '{later[0]}'" if later else "")
     )
     return Content(
         kind="comparison",
-        title=f"{', '.join(names)}",
+        title=", ".join(result.runs),
         subtitle=f"{experiment(document)}, {document['duration']}, {repeats} runs of each",
         facts=[
             ("engine", str(first.provenance["engine"])),
             ("seeds", _list(seeds)),
-            *_versions(inside(folder, run_path(next(iter(names)), 0))),
+            *_versions(inside(folder, run_path(name, 0))),
         ],
         command=command,
         scenario=first.scenario.toml,
@@ -176,7 +173,7 @@ def read_comparison(folder: Path) -> Content:
             Group(
                 title,
                 [
-                    replace(thinned(numbered(chart(ones[0], what)), MOST_VALUES // 4), id=f"{what}-{name}", title=name)
+                    replace(thinned(chart(ones[0], what).numbered(), MOST_VALUES // 4), id=f"{what}-{name}", title=name)
                     for name, ones in result.runs.items()
                 ],
             )
@@ -185,8 +182,20 @@ def read_comparison(folder: Path) -> Content:
                 ("goodput", "Goodput, first run of each algorithm"),
             )
         ],
-        notes=[f"The scenario below is for {next(iter(names))}, seed {first.scenario.document['seed']}."],
+        notes=[f"The scenario below is for {name}, seed {document['seed']}."],
     )
+
+
+def picture_of(folder: Path, name: str) -> Figure:
+    """Draw a picture of a kind. Raises `ScenarioError` for a folder without results that have such a picture."""
+    kind, results = kind_named(name), kind_of(folder)
+    if results == RUN:
+        return Run.load(folder).plot(name)
+    if results == COMPARISON:
+        return load_comparison(folder).plot(name)
+    if results == SWEEP and (content := read_sweep(folder)).runs is not None:
+        return figure(kind.of_runs(content.runs), f"{content.title}: {content.subtitle}")
+    raise _core.ScenarioError(f"{folder}: expected the results of a run, a comparison or a sweep, found none of them")
 
 
 def figures(run: Run) -> list[Points | Cells]:
@@ -227,11 +236,10 @@ def _together(contents: Mapping[str, Content], folders: Mapping[str, Path]) -> C
     for name, content in contents.items():
         if content.kind == "run":
             run = Run.load(folders[name])
-            values = [metric.read(run.summary) for metric in METRICS]
+            values = _values(run)
             cc = " + ".join(dict.fromkeys(run.labels))
             found[name] = Runs("", ["cc"], [[cc]], [values])
-            cells = [metric.text(value) for metric, value in zip(METRICS, values, strict=True)]
-            shown[name] = Table("Metrics", [*text_heads("cc"), *(metric.head for metric in METRICS)], [[cc, *cells]])
+            shown[name] = of_metrics("Metrics", ["cc"], [([cc], [values])])
         elif content.runs is not None:
             found[name] = content.runs
             shown[name] = content.tables[0]
@@ -260,15 +268,7 @@ def _together(contents: Mapping[str, Content], folders: Mapping[str, Path]) -> C
 
 def beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
     """Runs side by side: their metrics in one table, and lines of the same chart together. `folders` are theirs."""
-    rows = [
-        [
-            name,
-            experiment(run.scenario.document),
-            *(metric.text(Estimate.of([metric.read(run.summary)])) for metric in METRICS),
-        ]
-        for name, run in runs.items()
-    ]
-    head = [*text_heads("run", "of"), *(metric.head for metric in METRICS)]
+    rows = (([name, experiment(run.scenario.document)], [_values(run)]) for name, run in runs.items())
     lines: dict[str, list[tuple[str, Chart, Line]]] = {}
     for name, run in runs.items():
         for one in charts(run):
@@ -283,10 +283,14 @@ def beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
         facts=_versions(next(iter(folders.values()))),
         command="",
         scenario=first.scenario.toml,
-        tables=[Table("Metrics", head, rows)],
+        tables=[of_metrics("Metrics", ["run", "of"], rows)],
         groups=[Group("Over time", [_overlaid(found) for found in lines.values()])],
         notes=[f"The scenario below is that of {next(iter(runs))}."],
     )
+
+
+def _values(run: Run) -> list[float | None]:
+    return [metric.read(run.summary) for metric in METRICS]
 
 
 def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:

@@ -12,13 +12,13 @@ import polars as pl
 
 from elephan import _core
 from elephan.api import tables
-from elephan.api.metrics import METRICS, bounds
+from elephan.api.metrics import bounds
 from elephan.api.pictures.data import Axis, Cells, Chart, LackingError, Points, Runs, Series, sentences
 from elephan.api.pictures.kinds import KINDS
 from elephan.api.scenario import Scenario
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
-from elephan.report.content import Content
+from elephan.report.content import Content, of_metrics
 from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.dataset import Dataset, named
 from elephan.studies.sweeps.tables import runs_of
@@ -43,25 +43,13 @@ def read_sweep(folder: Path) -> Content:
     points: dict[tuple[Any, ...], list[list[float | None]]] = {}
     for row, metrics in zip(index.iter_rows(named=True), values, strict=True):
         points.setdefault(tuple(row[key] for key in by_point), []).append(metrics)
-    table = Table(
-        title="Metrics",
-        head=[*text_heads(*by_point), *(metric.head for metric in METRICS)],
-        rows=[
-            [
-                *(str(value) for value in point),
-                *(
-                    metric.text(Estimate.of([row[k] for row in rows], within=metric.within))
-                    for k, metric in enumerate(METRICS)
-                ),
-            ]
-            for point, rows in list(points.items())[:MOST_POINTS]
-        ],
-        note=sentences(
-            f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
-            if len(points) > MOST_POINTS
-            else "",
-            "Means over repeats; ± or brackets: 95 % confidence interval (Student's t).",
-        ),
+    more = f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
+    note = "Means over repeats; ± or brackets: 95 % confidence interval (Student's t)."
+    table = of_metrics(
+        "Metrics",
+        by_point,
+        (([*map(str, point)], rows) for point, rows in list(points.items())[:MOST_POINTS]),
+        sentences(more if len(points) > MOST_POINTS else "", note),
     )
     return Content(
         kind="sweep",

@@ -13,7 +13,6 @@ from matplotlib.backends.backend_pdf import PdfPages
 from elephan import _core
 from elephan.base import plots
 from elephan.base.folders import new_file
-from elephan.base.table import Table, text_heads
 from elephan.base.text import markdown, visible
 from elephan.report import pictures
 from elephan.report.content import Content
@@ -65,8 +64,7 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
     if content.command:
         lines += [f"    {visible(content.command)}", ""]
     if content.tiles:
-        tiles = Table("", text_heads("metric", "value", "unit"), [[t.name, t.value, t.unit] for t in content.tiles])
-        lines += [tiles.to_markdown()]
+        lines += [content.headlines().to_markdown()]
     for table in content.tables:
         lines += [f"## {markdown(table.title)}", "", table.to_markdown()]
         if table.note:
@@ -83,7 +81,6 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
 
 
 def _pdf(content: Content, place: Path, _: Path) -> None:
-
     metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
     embedded = mpl.rc_context(plots.EMBEDDED)
     with plots.any_letters(), embedded, place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
@@ -92,7 +89,6 @@ def _pdf(content: Content, place: Path, _: Path) -> None:
 
 
 def _picture(content: Content, place: Path, out: Path) -> None:
-
     figures = pictures.of_content(content)
     if not figures:
         raise _core.ScenarioError(f"{out}: expected results with figures, found none; html, md and pdf have the tables")

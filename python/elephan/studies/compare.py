@@ -17,7 +17,7 @@ from elephan.api.pictures.draw import figure
 from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import experiment
 from elephan.api.run import Run, write_json
-from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.api.scenario import dumbbell, flow
 from elephan.api.summary import Summary
 from elephan.base import notebook
 from elephan.base.folders import new_folder
@@ -234,46 +234,6 @@ def run_path(name: str, repeat: int) -> str:
     return f"runs/{file_name(name)}-{repeat}"
 
 
-def scenarios(
-    *,
-    cc: Sequence[str],
-    rate: str,
-    rtt: str,
-    buffer: str,
-    flows: int,
-    duration: str,
-    repeat: int,
-    seed: int,
-    start_within: str,
-    keys: dict[str, Any],
-    large: bool = False,
-) -> dict[str, list[Scenario]]:
-    """Make the scenarios of a comparison: for each algorithm, one for each repeat.
-
-    The first flow starts at once, the others at random within `start_within`. Repeat `k` has seed `seed + k` for every
-    algorithm: common random numbers.
-    """
-    later = {"uniform": ["0 s", start_within]}
-    first, others = flow(cc="{cc}"), [flow(cc="{cc}", start=later) for _ in range(flows - 1)]
-    return {
-        name: [
-            dumbbell(
-                name=f"{name} {rate} {rtt}",
-                rate=rate,
-                rtt=rtt,
-                buffer=buffer,
-                duration=duration,
-                seed=seed + k,
-                flows=[{**one, "cc": name} for one in [first, *others]],
-                large=large,
-                **keys,
-            )
-            for k in range(repeat)
-        ]
-        for name in cc
-    }
-
-
 def compare(
     *,
     cc: Sequence[str],
@@ -295,26 +255,32 @@ def compare(
     """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
 
     The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
-    congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. `keys` are further tables of the
-    scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`. With `isolate` each run has a process of
-    its own, as in `run`; algorithms with a run that failed are left out, unless all have one. `metrics` are functions of a run
-    that give a number, which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them a unit.
-    A metric that fails raises `MetricError`. `progress` and the bar are as for `run`.
+    congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. Repeat `k` has seed `seed + k` for
+    every algorithm: common random numbers. `keys` are further tables of the scenario file, such as `tcp={"initial_window": 2}`;
+    `large` is as for `load`. With `isolate` each run has a process of its own, as in `run`; algorithms with a run that failed
+    are left out, unless all have one. `metrics` are functions of a run that give a number, which tables, frames and plots show
+    beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails raises `MetricError`. `progress`
+    and the bar are as for `run`.
     """
     own = own_metrics(metrics)
-    made = scenarios(
-        cc=cc,
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        flows=flows,
-        duration=duration,
-        repeat=repeat,
-        seed=seed,
-        start_within=start_within,
-        keys=keys,
-        large=large,
-    )
+    later = {"uniform": ["0 s", start_within]}
+    made = {
+        name: [
+            dumbbell(
+                name=f"{name} {rate} {rtt}",
+                rate=rate,
+                rtt=rtt,
+                buffer=buffer,
+                duration=duration,
+                seed=seed + k,
+                flows=[flow(name), *(flow(name, start=later) for _ in range(flows - 1))],
+                large=large,
+                **keys,
+            )
+            for k in range(repeat)
+        ]
+        for name in cc
+    }
     every = [scenario for repeats in made.values() for scenario in repeats]
     with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
         if isolate:

@@ -1,6 +1,5 @@
-"""The results folder as the page sees it: names of results, their tags and content. Nothing outside it is accessible."""
+"""The results folder as the page sees it: names of results and their content. Nothing outside it is accessible."""
 
-import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError
-from elephan.base.documents import damage, read_json
-from elephan.base.folders import discard, discarded, new_file, restore
-from elephan.base.kinds import TAGS, kind_of
+from elephan.base.documents import damage
+from elephan.base.kinds import kind_of
 from elephan.report.content import Content
 from elephan.report.read import read, read_beside
 
 # The depth of results: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3
-# What a reader of a list can still take in.
-MOST_TAGS = 8
-LONGEST_TAG = 30
 
 
 class Library:
@@ -58,7 +53,6 @@ class Library:
             "title": _text(title),
             "written": written,
             "problem": _text(problem.replace(f"{self.root}{os.sep}", "")),
-            "tags": [_text(tag) for tag in _tags(folder)],
         }
 
     def folder(self, name: str) -> Path | None:
@@ -71,39 +65,6 @@ class Library:
             return None
         return Path(folder) if kind_of(Path(folder)) is not None else None
 
-    def listed(self, name: str) -> Path | None:
-        """The folder of a result that the list has, which is not a part of another; None if there is none of this name."""
-        folder = self.folder(name)
-        if folder is None:
-            return None
-        root = Path(os.path.realpath(self.root))
-        parts = folder.relative_to(root).parts
-        above = [root.joinpath(*parts[:count]) for count in range(1, len(parts))]
-        is_hidden = len(parts) > DEEPEST or any(part.startswith(".") for part in parts)
-        return None if is_hidden or any(kind_of(place) is not None for place in above) else folder
-
-    def tag(self, folder: Path, tags: list[str]) -> None:
-        """Write the tags of a result into its folder. Raises `ScenarioError` if they are too many or too long."""
-        if len(tags) > MOST_TAGS:
-            raise ScenarioError(f"tags: expected at most {MOST_TAGS}, found {len(tags)}")
-        for tag in tags:
-            if not 0 < len(tag) <= LONGEST_TAG or not tag.isprintable():
-                raise ScenarioError(f"tags: expected texts of 1 to {LONGEST_TAG} letters, found {tag[:60]!r}")
-        with new_file(folder / TAGS) as file:
-            file.write_text(json.dumps({"tags": tags}) + "\n", encoding="utf-8")
-
-    def delete(self, folder: Path) -> str:
-        """Move a result into the trash; returns the key that restores it."""
-        return discard(self.root, folder.relative_to(os.path.realpath(self.root)).as_posix())
-
-    def restore(self, key: str) -> str:
-        """Move a result back from the trash; returns its name."""
-        return _text(restore(self.root, key))
-
-    def trash(self) -> list[dict[str, str]]:
-        """Deleted results: key and name, the latest first."""
-        return [{"key": key, "name": _text(name)} for key, name in discarded(self.root).items()]
-
     def content(self, names: list[str]) -> Content | None:
         """The content of a result, or of several runs side by side; None if one of the names has no result.
 
@@ -115,15 +76,6 @@ class Library:
         if len(set(found.values())) < len(names):
             raise ScenarioError("name: expected different results, found one twice")
         return read(*found.values()) if len(found) == 1 else read_beside(found)
-
-
-def _tags(folder: Path) -> list[str]:
-    """The tags of a result; none if their file is missing or damaged, because results are whole without them."""
-    try:
-        found = read_json(folder, TAGS).get("tags")
-    except (ScenarioError, OSError):
-        return []
-    return [tag for tag in found if isinstance(tag, str)][:MOST_TAGS] if isinstance(found, list) else []
 
 
 def _text(text: str) -> str:

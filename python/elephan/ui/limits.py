@@ -1,8 +1,8 @@
 """Limits on what a page may request: the size of a scenario, the number of runs, and only files of the results folder."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from elephan import _core
@@ -34,28 +34,12 @@ class Limits:
     memory_bytes: int = 4_000_000_000
     # Seconds of computing time, whatever the estimate was.
     computing_s: float = 300.0
-    # Of a comparison or a sweep: its runs, and their events together, which take up to an hour.
-    study_runs: int = 500
-    study_events: int = 20_000_000_000
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for the page."""
-        return asdict(self)
-
-
-def amount(text: str) -> float:
-    """The value of a validated quantity in SI units."""
-    quantity = _core.quantity(text)
-    assert quantity is not None, text
-    return quantity[0]
 
 
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
     """A scenario that a page may run. Raises `ScenarioError` with a line for each reason why it may not."""
     scenario = loaded(document, limits)
-    problems = [f"scenario: {line}" for line in _problems(scenario, limits)]
-    if problems:
-        raise _core.ScenarioError("\n".join(problems))
+    _refuse(_problems(scenario, limits))
     return scenario
 
 
@@ -64,12 +48,14 @@ def loaded(document: Any, limits: Limits) -> Scenario:
 
     Loading creates all flows and links, so their number is checked first.
     """
-    problems = []
     if isinstance(document, Mapping):
-        problems = [*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))]
-    if problems:
-        raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
+        _refuse([*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))])
     return Scenario(_core.load_scenario(json.dumps(document), "scenario", [], json=True))
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    if lines := [f"scenario: {problem}" for problem in problems]:
+        raise _core.ScenarioError("\n".join(lines))
 
 
 def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:

@@ -7,6 +7,7 @@ valid; this is checked by comparison. So the scenario always reproduces what is 
 
 import contextlib
 import copy
+import itertools
 import json
 import math
 import secrets
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,16 +25,21 @@ from elephan.api.pictures.marks import planned
 from elephan.api.pictures.samples import mean_s
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
+from elephan.base.text import file_name
 from elephan.engines import guest
 from elephan.engines.sim import from_columns
 from elephan.report.read import tiles
-from elephan.ui.limits import Limits, amount, checked
+from elephan.ui.limits import Limits, checked
 
 # Minimum time between messages: a screen cannot show more.
 SECONDS_BETWEEN = 0.04
 MOST_CALLS = 50_000
+# How long a server that stops waits for its runs.
+JOIN_S = 0.5
 
 Columns = dict[str, np.ndarray[Any, Any]]
+# Samples of flows and of queues, as they came.
+Samples = dict[str, list[Columns]]
 # The columns of samples that a page draws.
 LIVE = {
     name: [one["name"] for one in json.loads(_core.declared_columns()) if one["table"] == name and one["is_live"]]
@@ -62,8 +69,9 @@ class LiveRun:
         # Stops the current simulation, even if its simulated time does not advance.
         self._cancel = _core.Cancel()
         self._has_begun = False
-        self._kept: dict[str, list[Columns]] = {"flows": [], "queues": []}
-        self._fresh: dict[str, list[Columns]] = {"flows": [], "queues": []}
+        self._samples = _empty()
+        # How many of them are in messages.
+        self._told = {"flows": 0, "queues": 0}
         self._introduce("start")
         self._thread = threading.Thread(target=self._run, name=f"run {self.id}", daemon=True)
         self._thread.start()
@@ -97,7 +105,7 @@ class LiveRun:
             "name": self.scenario.name,
             "state": self.state,
             "time_s": self.time_s,
-            "duration_s": amount(self.scenario.document["duration"]),
+            "duration_s": _core.seconds(self.scenario.document["duration"]),
             "is_saved": self._save is not None,
         }
 
@@ -142,8 +150,8 @@ class LiveRun:
 
     def _interval(self) -> float:
         """Simulated seconds between two polls of the run: the interval of its samples, within bounds."""
-        interval = amount(self.scenario.trace_interval)
-        duration = amount(self.scenario.document["duration"])
+        interval = _core.seconds(self.scenario.trace_interval)
+        duration = _core.seconds(self.scenario.document["duration"])
         return interval * math.ceil(duration / interval / MOST_CALLS)
 
     def _run(self) -> None:
@@ -157,7 +165,7 @@ class LiveRun:
             except KeyboardInterrupt:
                 result = None
             except Exception as error:
-                self._fail(f"{error}")
+                self._end("failed", text=f"{error}")
                 return
             with self._condition:
                 changed = self._restart_at if self.state != "cancelling" else None
@@ -193,7 +201,7 @@ class LiveRun:
                 raise KeyboardInterrupt
 
         run = guest.run(scenario, progress=progress)
-        interval, duration = self._interval(), amount(scenario.document["duration"])
+        interval, duration = self._interval(), _core.seconds(scenario.document["duration"])
         begins = {"flows": 0, "queues": 0}
         for number in range(math.floor(duration / interval + 0.5) + 1):
             time_s, rows = number * interval, {}
@@ -211,16 +219,13 @@ class LiveRun:
         except OSError as error:
             # An error that Elephan raised has its own words and no number.
             why = f"{error}" if error.errno is None else f"{error.filename or 'results'}: {error.strerror}"
-            self._fail(f"{why}; nothing was written")
+            self._end("failed", text=f"{why}; nothing was written")
             return
         shown = [asdict(tile) for tile in tiles(run.summary)]
         self._end("done", folder=folder, tiles=shown, wall_s=run.provenance["wall_time_s"])
 
-    def _fail(self, text: str) -> None:
-        self._end("failed", text=text)
-
     def _end(self, state: str, **more: Any) -> None:
-        self._kept, self._fresh = {"flows": [], "queues": []}, {"flows": [], "queues": []}
+        self._samples = _empty()
         with self._condition:
             self.state = state
         self._tell({"type": state, "time_s": self.time_s, **more})
@@ -231,10 +236,7 @@ class LiveRun:
             if self.is_interrupted:
                 # Samples after the moment of a change do not count.
                 return False
-            for name, rows in (("flows", flows), ("queues", queues)):
-                if len(rows["time_s"]):
-                    self._kept[name].append(rows)
-                    self._fresh[name].append(rows)
+            _add(self._samples, flows, queues)
             self.time_s, self._has_begun = time_s, True
             return True
 
@@ -250,27 +252,24 @@ class LiveRun:
                     pace.stop()
             return False
 
-    def past(self) -> dict[str, Columns]:
-        """All samples so far."""
-        return {name: _joined(rows) for name, rows in self._kept.items()}
-
-    def replace(self, past: dict[str, Columns]) -> None:
-        """Replace the samples of the past: a change affected earlier times."""
-        self._kept = {name: [rows] if rows else [] for name, rows in past.items()}
-        self._fresh = {name: list(rows) for name, rows in self._kept.items()}
+    def replace(self, past: Samples) -> None:
+        """Replace the samples of the past if a change affected earlier times."""
+        if _same(past, self._samples):
+            return
+        self._samples, self._told = past, {"flows": 0, "queues": 0}
         why = "The run was repeated, because the change affects its beginning: a shorter round-trip time changes link delays."
         self._tell({"type": "restart", "why": why})
         self._flush()
 
     def _flush(self) -> None:
-        fresh, self._fresh = self._fresh, {"flows": [], "queues": []}
-        if fresh["flows"] or fresh["queues"]:
-            told = {name: _listed(_joined(rows)) for name, rows in fresh.items() if rows}
+        fresh = {name: rows[self._told[name] :] for name, rows in self._samples.items()}
+        self._told = {name: len(rows) for name, rows in self._samples.items()}
+        if told := {name: _listed(_joined(rows)) for name, rows in fresh.items() if rows}:
             self._tell({"type": "samples", "time_s": self.time_s, **told})
 
     def _introduce(self, kind: str) -> None:
         self._described = self.scenario.plan
-        duration_s = amount(self.scenario.document["duration"])
+        duration_s = _core.seconds(self.scenario.document["duration"])
         self._tell(
             {
                 "type": kind,
@@ -280,7 +279,7 @@ class LiveRun:
                 "duration_s": duration_s,
                 "speed": self.speed,
                 "state": self.state,
-                "mean_s": mean_s(self._described["base_rtt_s"], duration_s),
+                "mean_s": mean_s(self.scenario, duration_s),
                 "marks": [asdict(mark) for mark in planned(self.scenario)],
                 **self._described,
             }
@@ -291,6 +290,64 @@ class LiveRun:
         for listener in list(self._listeners):
             with contextlib.suppress(RuntimeError):  # its event loop is closed
                 listener()
+
+
+class TooManyError(Exception):
+    """The maximum number of concurrent runs is reached."""
+
+
+class LiveRuns:
+    """All runs of this server, newest first; of the finished ones, only the last few."""
+
+    def __init__(self, limits: Limits, results: Path) -> None:
+        self._limits = limits
+        self._results = results
+        self._runs: dict[str, LiveRun] = {}
+        self._lock = threading.Lock()
+
+    def start(self, document: Mapping[str, Any], speed: float, *, save: bool = True) -> LiveRun:
+        """Start a run. Raises `ScenarioError`, and `TooManyError` if the maximum number of runs is in progress."""
+        with self._lock:
+            going = [run for run in self._runs.values() if not run.is_over]
+            if len(going) >= self._limits.runs:
+                raise TooManyError(
+                    f"expected at most {self._limits.runs} runs at a time, found {len(going)} going on; cancel one, or wait"
+                )
+            run = LiveRun(document, self._limits, self._save if save else None, speed)
+            over = [key for key, one in self._runs.items() if one.is_over]
+            for key in over[: max(0, len(over) - 8)]:
+                del self._runs[key]
+            self._runs[run.id] = run
+            return run
+
+    def get(self, key: str) -> LiveRun | None:
+        """The run with this id."""
+        return self._runs.get(key)
+
+    def all(self) -> list[LiveRun]:
+        """All runs, newest first."""
+        return list(reversed(self._runs.values()))
+
+    def cancel_all(self) -> None:
+        """End every run, because the server stops."""
+        for run in list(self._runs.values()):
+            run.control(cancel=True)
+
+    def join(self) -> None:
+        """Wait a short time for all runs to end."""
+        deadline = time.monotonic() + JOIN_S
+        for run in list(self._runs.values()):
+            run.join(max(deadline - time.monotonic(), 0.0))
+
+    def _save(self, run: Run) -> str:
+        """Write the results folder under an unused name; returns the name."""
+        stem = file_name(run.scenario.name)
+        for number in itertools.count(1):
+            name = f"{stem}-{number}"
+            with contextlib.suppress(FileExistsError):
+                run.save(self._results / name)
+                return name
+        raise AssertionError
 
 
 class _Pace:
@@ -325,7 +382,7 @@ class _Watcher:
     def __init__(self, run: LiveRun, until: float | None) -> None:
         self._run = run
         self._until = until or 0.0
-        self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until is not None else None
+        self._replayed = None if until is None else _empty()
         self._pace = _Pace(self._until)
         self._told = 0.0
         # The time when the simulator resumed computing; None while this object is being called.
@@ -346,17 +403,14 @@ class _Watcher:
         now, left, self._left = time.perf_counter(), self._left, None
         self._spent += now - (left or now)
         if self._replayed is not None:
-            self._replayed["flows"].append(flows)
-            self._replayed["queues"].append(queues)
+            _add(self._replayed, flows, queues)
             if time_s < self._until:
                 goes_on = not run.is_interrupted
                 self._left = time.perf_counter()
                 return goes_on
-            replayed = {name: _joined(rows) for name, rows in self._replayed.items()}
+            run.replace(self._replayed)
             self._replayed = None
-            if not _same(replayed, run.past()):
-                run.replace(replayed)
-            flows, queues = _none(flows), _none(queues)
+            flows, queues = {}, {}
         goes_on = run.look(time_s, flows, queues)
         now = time.monotonic()
         if now - self._told >= SECONDS_BETWEEN or run.speed > 0 or run.state == "paused":
@@ -367,20 +421,23 @@ class _Watcher:
         return goes_on
 
 
+def _empty() -> Samples:
+    return {"flows": [], "queues": []}
+
+
+def _add(samples: Samples, flows: Columns, queues: Columns) -> None:
+    for name, rows in (("flows", flows), ("queues", queues)):
+        if rows and len(rows["time_s"]):
+            samples[name].append(rows)
+
+
 def _joined(rows: list[Columns]) -> Columns:
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
 
-def _none(rows: Columns) -> Columns:
-    return {name: column[:0] for name, column in rows.items()}
-
-
-def _same(one: dict[str, Columns], other: dict[str, Columns]) -> bool:
-    return all(
-        one[name].keys() == other[name].keys()
-        and all(np.array_equal(one[name][column], other[name][column]) for column in one[name])
-        for name in one
-    )
+def _same(one: Samples, other: Samples) -> bool:
+    both = ((_joined(one[name]), _joined(other[name])) for name in one)
+    return all(a.keys() == b.keys() and all(np.array_equal(a[column], b[column]) for column in a) for a, b in both)
 
 
 def _listed(columns: Columns) -> dict[str, list[Any]]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,16 +28,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.registry import algorithms, slow_starts
+from elephan.api.registry import algorithms
 from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
+from elephan.base.text import file_name
 from elephan.report.content import Content
 from elephan.report.write import page as report_page
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
-from elephan.ui.live import LiveRun
-from elephan.ui.live_runs import LiveRuns, TooManyError
-from elephan.ui.studies import Studies, Study
+from elephan.ui.live import LiveRun, LiveRuns, TooManyError
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (
@@ -63,14 +63,13 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
     accepted values of the Host header; if it is empty, all are accepted.
     """
     limits = limits or Limits()
-    api = _Api(LiveRuns(limits, results), Studies(limits, results), Library(results), limits)
+    api = _Api(LiveRuns(limits, results), Library(results), limits)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        for going in (api.runs, api.studies):
-            going.cancel_all()
-            await run_in_threadpool(going.join)
+        api.runs.cancel_all()
+        await run_in_threadpool(api.runs.join)
 
     static = resources.files("elephan.ui") / "static"
     routes = [
@@ -85,14 +84,7 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
         Route("/api/runs/{id}/messages", api.messages),
         Route("/api/runs/{id}/control", api.control, methods=["POST"]),
         Route("/api/runs/{id}/change", api.change, methods=["POST"]),
-        Route("/api/studies", api.list_studies),
-        Route("/api/studies", api.start_study, methods=["POST"]),
-        Route("/api/studies/{id}", api.study),
-        Route("/api/studies/{id}/cancel", api.cancel_study, methods=["POST"]),
         Route("/api/results", api.list_results),
-        Route("/api/results/delete", api.delete, methods=["POST"]),
-        Route("/api/results/restore", api.restore, methods=["POST"]),
-        Route("/api/results/tags", api.tag, methods=["POST"]),
         Route("/api/content", api.content),
         Route("/api/report", api.report),
     ]
@@ -251,8 +243,8 @@ def _part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     return part
 
 
-def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
-    speed = body.get("speed", default)
+def _speed(body: Mapping[str, Any]) -> float | None:
+    speed = body.get("speed")
     if speed is None:
         return None
     if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 <= speed <= 1e6:
@@ -263,8 +255,8 @@ def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
 class _Api:
     """The routes of the API."""
 
-    def __init__(self, runs: LiveRuns, studies: Studies, library: Library, limits: Limits) -> None:
-        self.runs, self.studies, self.library, self.limits = runs, studies, library, limits
+    def __init__(self, runs: LiveRuns, library: Library, limits: Limits) -> None:
+        self.runs, self.library, self.limits = runs, library, limits
         # Shows a page whether it still talks to the same server.
         self.boot = secrets.token_hex(8)
 
@@ -273,17 +265,12 @@ class _Api:
 
     async def about(self, _: Request) -> Response:
         """All data from which the page makes its controls."""
-
-        def entries(found: Any) -> list[dict[str, Any]]:
-            return [{"name": e.name, "title": e.title, "source": e.source} for e in found]
-
         return JSONResponse(
             {
                 "version": _core.__version__,
                 "boot": self.boot,
                 "schema": schema(),
-                "algorithms": entries(algorithms()),
-                "slow_starts": entries(slow_starts()),
+                "algorithms": [{"name": entry.name, "title": entry.title} for entry in algorithms()],
                 "charts": [
                     {
                         "of": quantity.of,
@@ -298,15 +285,14 @@ class _Api:
                     for name, quantity in QUANTITIES.items()
                     if quantity.is_live
                 ],
-                "limits": self.limits.to_dict(),
             }
         )
 
     async def check(self, request: Request) -> Response:
         """Check a scenario: no output if it is valid, otherwise a line for each error."""
         document = _part(await _body(request), "document")
-        scenario = await run_in_threadpool(checked, document, self.limits)
-        return JSONResponse({"mistakes": [], "resolved": scenario.document})
+        await run_in_threadpool(checked, document, self.limits)
+        return JSONResponse({"mistakes": []})
 
     async def file(self, request: Request) -> Response:
         """A scenario as a file."""
@@ -328,7 +314,7 @@ class _Api:
 
     async def start(self, request: Request) -> Response:
         body = await _body(request)
-        speed, save = _speed(body, 0.0) or 0.0, body.get("save", True)
+        speed, save = _speed(body) or 0.0, body.get("save", True)
         if not isinstance(save, bool):
             raise _core.ScenarioError("save: expected true or false, found something else")
         run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed, save=save)
@@ -347,7 +333,7 @@ class _Api:
         pause, cancel = body.get("pause"), body.get("cancel", False)
         if not isinstance(pause, bool | None) or not isinstance(cancel, bool):
             raise _core.ScenarioError("control: expected pause and cancel to be true or false")
-        run.control(pause=pause, speed=_speed(body, None), cancel=cancel)
+        run.control(pause=pause, speed=_speed(body), cancel=cancel)
         return JSONResponse(run.describe())
 
     async def change(self, request: Request) -> Response:
@@ -367,61 +353,8 @@ class _Api:
         headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(_follow(run, start), media_type="text/event-stream", headers=headers)
 
-    async def list_studies(self, _: Request) -> Response:
-        return JSONResponse([study.describe(table=False) for study in self.studies.all()])
-
-    async def start_study(self, request: Request) -> Response:
-        """Start a comparison or a sweep."""
-        study = await run_in_threadpool(self.studies.start, await _body(request))
-        return JSONResponse(study.describe(), status_code=201)
-
-    def _study(self, request: Request) -> Study:
-        study = self.studies.get(request.path_params["id"])
-        if study is None:
-            raise HTTPException(404, "expected one of this server's studies, found none; it may have been restarted")
-        return study
-
-    async def study(self, request: Request) -> Response:
-        return JSONResponse(self._study(request).describe())
-
-    async def cancel_study(self, request: Request) -> Response:
-        """End a study after the runs in progress."""
-        study = self._study(request)
-        study.cancel()
-        return JSONResponse(study.describe())
-
     async def list_results(self, _: Request) -> Response:
-        """All results, and those in the trash."""
-        results = await run_in_threadpool(self.library.all)
-        return JSONResponse({"results": results, "trash": await run_in_threadpool(self.library.trash)})
-
-    def _listed(self, body: Mapping[str, Any]) -> Path:
-        name = body.get("name")
-        folder = self.library.listed(name) if isinstance(name, str) else None
-        if folder is None:
-            raise HTTPException(404, "expected the name of a result in the list, found another or none")
-        return folder
-
-    async def delete(self, request: Request) -> Response:
-        """Move a result into the trash."""
-        folder = self._listed(await _body(request))
-        return JSONResponse({"key": await run_in_threadpool(self.library.delete, folder)})
-
-    async def restore(self, request: Request) -> Response:
-        """Move a result back from the trash."""
-        key = (await _body(request)).get("key")
-        if not isinstance(key, str):
-            raise _core.ScenarioError("key: expected that of deleted results, found none")
-        return JSONResponse({"name": await run_in_threadpool(self.library.restore, key)})
-
-    async def tag(self, request: Request) -> Response:
-        """Replace the tags of a result."""
-        body = await _body(request)
-        folder, tags = self._listed(body), body.get("tags")
-        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            raise _core.ScenarioError("tags: expected a list of texts, found something else")
-        await run_in_threadpool(self.library.tag, folder, tags)
-        return JSONResponse({"tags": tags})
+        return JSONResponse(await run_in_threadpool(self.library.all))
 
     async def content(self, request: Request) -> Response:
         """The content of a result, or of several runs side by side."""
@@ -440,12 +373,8 @@ class _Api:
         """The report, as a file to download."""
         name = request.query_params.get("name", "")
         page = await run_in_threadpool(self._show, [name], report_page)
-        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(name)[:200]}.html"}
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file_name(name))}.html"}
         return HTMLResponse(page, headers=headers)
-
-
-def _quoted(text: str) -> str:
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in text)
 
 
 def _changes(body: Mapping[str, Any]) -> Callable[[dict[str, Any], str], None]:

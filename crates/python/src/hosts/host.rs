@@ -8,7 +8,7 @@ use crate::watch::{Cancel, watch};
 
 /// Carries out one measurement of this host (JSON), and returns what was measured (JSON).
 ///
-/// Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range, `OSError` where the system
+/// Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for another request, `OSError` where the system
 /// refuses something. For Linux only.
 #[pyfunction]
 fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
@@ -27,7 +27,6 @@ fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
             let text = text.split(" (os error").next().unwrap_or_default();
             Err(PyOSError::new_err((error.raw_os_error(), format!("{what}: {text}"))))
         }
-        Err(error @ Error::Unfit(_)) => Err(ScenarioError::new_err(error.to_string())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use elephan_probe::{
-    Arrivals, Client, Error, Event, HEADER_BYTES, Limits, NearHost, PORT, Peer, Sample, Server, Stream, Tcp,
+    Arrivals, Client, Error, Event, HEADER_BYTES, Limits, NearHost, PORT, Sample, Server, Stream, Tcp,
     VirtualClient, Wire,
 };
 use elephan_session::Error as SessionError;
@@ -37,10 +37,6 @@ fn failed(error: Error) -> PyErr {
 fn limits(bytes: u64, seconds: f64, rate: Option<u64>) -> Limits {
     // A float becomes the nearest integer of the type.
     Limits { bytes, millis: (seconds * 1e3) as u64, rate: rate.unwrap_or(u64::MAX) }
-}
-
-fn of_limits(limits: Limits) -> (u64, f64, Option<u64>) {
-    (limits.bytes, limits.millis as f64 * 1e-3, (limits.rate < u64::MAX).then_some(limits.rate))
 }
 
 fn address(host: &str) -> PyResult<IpAddr> {
@@ -90,34 +86,73 @@ impl<C: Send> Session<C> {
     }
 }
 
-impl<P: Peer + Send, W: Wire + Send> Session<Client<P, W>> {
-    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
-        self.with(|client| {
-            let (name, kernel, algorithms) = client.host();
-            (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
-        })
-    }
-
-    fn stream<'py>(
-        &self,
-        py: Python<'py>,
-        sizes: &[u32],
-        due_ns: &[u64],
-        echo: bool,
-        linger: f64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let linger = Duration::try_from_secs_f64(linger).unwrap_or_default();
-        let seen = self.work(py, |client, stop| client.stream(sizes, due_ns, echo, linger, stop))?;
-        columns(py, seen)
-    }
-
-    fn finish(&self) -> PyResult<()> {
-        self.client().take().map_or(Ok(()), |client| client.finish().map_err(failed))
-    }
-}
-
 fn ended() -> PyErr {
     ScenarioError::new_err("probe: expected a session, found that it has ended")
+}
+
+/// The methods that a session has over sockets and in virtual time, after those that it has of its own.
+macro_rules! session {
+    ($session:ident { $($own:tt)* }) => {
+        #[pymethods]
+        impl $session {
+            $($own)*
+
+            /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
+            fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
+                let Limits { bytes, millis, rate } = self.0.with(Client::limits)?;
+                Ok((bytes, millis as f64 * 1e-3, (rate < u64::MAX).then_some(rate)))
+            }
+
+            /// The server's host: name, kernel, and the congestion control that it permits.
+            fn host(&self) -> PyResult<(String, String, Vec<String>)> {
+                self.0.with(|client| {
+                    let (name, kernel, algorithms) = client.host();
+                    (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
+                })
+            }
+
+            /// Whether packets have the headers of IPv6.
+            fn is_v6(&self) -> PyResult<bool> {
+                self.0.with(Client::is_v6)
+            }
+
+            /// Bytes of IP packets so far, in both directions together, at most.
+            fn spent(&self) -> PyResult<u64> {
+                self.0.with(Client::spent)
+            }
+
+            /// Seconds since the session began.
+            fn elapsed(&self) -> PyResult<f64> {
+                self.0.with(|client| client.elapsed().as_secs_f64())
+            }
+
+            /// Sends datagrams on a schedule, which the server perhaps echoes.
+            ///
+            /// They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger` seconds
+            /// for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence numbers and times at the
+            /// server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times of departure; `overflowed`,
+            /// `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times are ns since 1970 on the clock of their
+            /// host; zero means that it did not happen.
+            #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
+            fn stream<'py>(
+                &self,
+                py: Python<'py>,
+                sizes: Vec<u32>,
+                due_ns: Vec<u64>,
+                echo: bool,
+                linger: f64,
+            ) -> PyResult<Bound<'py, PyDict>> {
+                let linger = Duration::try_from_secs_f64(linger).unwrap_or_default();
+                let seen = self.0.work(py, |client, stop| client.stream(&sizes, &due_ns, echo, linger, stop))?;
+                columns(py, seen)
+            }
+
+            /// Ends the session.
+            fn finish(&self) -> PyResult<()> {
+                self.0.client().take().map_or(Ok(()), |client| client.finish().map_err(failed))
+            }
+        }
+    };
 }
 
 /// What was seen of a stream, as Python gets it.
@@ -137,8 +172,7 @@ fn columns(py: Python<'_>, seen: Stream) -> PyResult<Bound<'_, PyDict>> {
     Ok(result)
 }
 
-#[pymethods]
-impl ProbeClient {
+session! { ProbeClient {
     #[new]
     #[pyo3(signature = (host, port, token, max_bytes, max_seconds, max_rate=None))]
     fn new(
@@ -155,49 +189,6 @@ impl ProbeClient {
         let wanted = limits(max_bytes, max_seconds, max_rate);
         let client = watch(py, &Cancel::default(), |_| Ok(()), || Client::connect(to, &token, wanted))?;
         Ok(Self(Session::new(client.map_err(failed)?)))
-    }
-
-    /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
-    fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
-        self.0.with(|client| of_limits(client.limits()))
-    }
-
-    /// The server's host: name, kernel, and the congestion control that it permits.
-    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
-        self.0.host()
-    }
-
-    /// Whether packets have the headers of IPv6.
-    fn is_v6(&self) -> PyResult<bool> {
-        self.0.with(Client::is_v6)
-    }
-
-    /// Bytes of IP packets so far, in both directions together, at most.
-    fn spent(&self) -> PyResult<u64> {
-        self.0.with(Client::spent)
-    }
-
-    /// Seconds since the session began.
-    fn elapsed(&self) -> PyResult<f64> {
-        self.0.with(|client| client.elapsed().as_secs_f64())
-    }
-
-    /// Sends datagrams on a schedule, which the server perhaps echoes.
-    ///
-    /// They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence
-    /// numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times of
-    /// departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times are ns since
-    /// 1970 on the clock of their host; zero means that it did not happen.
-    #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
-    fn stream<'py>(
-        &self,
-        py: Python<'py>,
-        sizes: Vec<u32>,
-        due_ns: Vec<u64>,
-        echo: bool,
-        linger: f64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        self.0.stream(py, &sizes, &due_ns, echo, linger)
     }
 
     /// Sends by TCP, or receives if `down`, for so many seconds, and at most so many bytes of IP packets.
@@ -226,12 +217,7 @@ impl ProbeClient {
         result.set_item("bytes", sender.wire_bytes.max(receiver.wire_bytes))?;
         Ok(result)
     }
-
-    /// Ends the session.
-    fn finish(&self) -> PyResult<()> {
-        self.0.finish()
-    }
-}
+} }
 
 /// A session as `ProbeClient` has it, in virtual time, over the links of a scenario.
 ///
@@ -242,8 +228,7 @@ impl ProbeClient {
 #[pyclass(frozen)]
 pub struct VirtualProbe(Session<VirtualClient>);
 
-#[pymethods]
-impl VirtualProbe {
+session! { VirtualProbe {
     #[new]
     #[pyo3(signature = (
         scenario, max_bytes, max_seconds, max_rate=None, *, host_rate=None, mtu=1500, path_mtu=None, stalls=Vec::new(), drift_ppm=0
@@ -274,48 +259,10 @@ impl VirtualProbe {
         Ok(Self(Session::new(VirtualClient::over(plan, near, wanted, wanted).map_err(failed)?)))
     }
 
-    /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
-    fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
-        self.0.with(|client| of_limits(client.limits()))
-    }
-
-    /// The server's host: name, kernel, and the congestion control that it permits.
-    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
-        self.0.host()
-    }
-
-    /// Whether packets have the headers of IPv6.
-    fn is_v6(&self) -> PyResult<bool> {
-        self.0.with(Client::is_v6)
-    }
-
-    /// Bytes of IP packets so far, in both directions together, at most.
-    fn spent(&self) -> PyResult<u64> {
-        self.0.with(Client::spent)
-    }
-
-    /// Virtual seconds since the session began.
-    fn elapsed(&self) -> PyResult<f64> {
-        self.0.with(|client| client.elapsed().as_secs_f64())
-    }
-
     /// Lets virtual time pass.
     fn sleep(&self, seconds: f64) -> PyResult<()> {
         let lasting = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         self.0.with(|client| client.wire().sleep(lasting))
-    }
-
-    /// As `ProbeClient.stream`.
-    #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
-    fn stream<'py>(
-        &self,
-        py: Python<'py>,
-        sizes: Vec<u32>,
-        due_ns: Vec<u64>,
-        echo: bool,
-        linger: f64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        self.0.stream(py, &sizes, &due_ns, echo, linger)
     }
 
     /// Is refused: there is no TCP in this virtual time.
@@ -324,12 +271,7 @@ impl VirtualProbe {
         self.0.with(|_| ())?;
         Err(PyPermissionError::new_err("TCP: expected a path in real time, found one in virtual time"))
     }
-
-    /// Ends the session.
-    fn finish(&self) -> PyResult<()> {
-        self.0.finish()
-    }
-}
+} }
 
 /// The tables of a run of one flow, from the sender's samples; none if there are fewer than two.
 fn recorded(samples: &[Sample]) -> Option<Recorded> {

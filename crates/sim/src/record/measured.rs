@@ -2,7 +2,7 @@
 //! of the measuring window.
 
 use elephan_metrics::{
-    Collector, Completions, CrowdSummary, FlowCounters, FlowSample, HostCounters, Setup, Summary,
+    Collector, Completions, CrowdSummary, FlowCounters, FlowSample, HostCounters, Summary,
 };
 use elephan_scenario::Plan;
 use elephan_tcp::Counters;
@@ -34,14 +34,10 @@ struct CrowdRecord {
 impl Measured {
     /// The data of a run that has not begun.
     pub fn new(plan: &Plan) -> Self {
-        let collector = Collector::new(Setup {
-            from: plan.measure.from,
-            to: plan.measure.to,
-            interval: plan.measure.interval,
-            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
-            bottleneck: plan.links[plan.bottleneck as usize].config.rate,
-        });
-        Self { collector, crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect() }
+        Self {
+            collector: Collector::new(plan.setup()),
+            crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect(),
+        }
     }
 
     /// Samples for stability and convergence.
@@ -113,7 +109,7 @@ impl CrowdRecord {
             failed: crowd.failed - self.failed,
             sent_bytes: after.bytes_sent - self.first.bytes_sent,
             retransmitted_bytes: after.bytes_retransmitted - self.first.bytes_retransmitted,
-            timeouts: after.timeouts - self.first.timeouts,
+            timeouts: Some(after.timeouts - self.first.timeouts),
             transfers: self.transfers.summary(),
             pages: self.pages.summary(),
         }
@@ -127,7 +123,7 @@ fn counters(flow: &FlowState<'_>) -> FlowCounters {
         sent_bytes: counters.bytes_sent,
         retransmitted_bytes: counters.bytes_retransmitted,
         congestion_events: counters.reductions,
-        timeouts: counters.timeouts,
+        timeouts: Some(counters.timeouts),
         host: flow.host.map(|host| {
             let host = host.counters();
             let (busy, dropped, backlog_max) = (host.busy, host.dropped, host.most);

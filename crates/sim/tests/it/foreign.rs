@@ -71,7 +71,7 @@ fn a_rule_from_outside_carries_what_ours_does() {
     assert_eq!(outside.cwnd_mean_segments, sampled.cwnd_mean_segments);
     // Ours halves what is in flight, this one its window.
     assert!((outside.goodput_bit_s / ours.goodput_bit_s - 1.0).abs() < 0.02);
-    assert_eq!(outside.timeouts, 0);
+    assert_eq!(outside.timeouts, Some(0));
 }
 
 #[test]

@@ -138,7 +138,8 @@ fn datatag(cbr: u32, host: &str) -> (f64, u64, f64) {
     let left = f64::from(1000 - cbr) * 1e6;
     let flow = &outcome.summary.flows[0];
     let full = left * 0.12 / 12_000.0;
-    (flow.goodput_bit_s / (left * 1448.0 / 1500.0), flow.timeouts, least_window(&outcome.flows, 15.0) / full)
+    let share = flow.goodput_bit_s / (left * 1448.0 / 1500.0);
+    (share, flow.timeouts.unwrap(), least_window(&outcome.flows, 15.0) / full)
 }
 
 /// The smallest window after a time, in segments.

@@ -1,15 +1,9 @@
 //! Which segments an open connection accepts, and what answers the others (RFC 9293, section 3.10.7.4; RFC
 //! 5961).
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-use crate::common::{IRS, ISS, MSS, Script, config, controller, eager, ms, stamped};
-use elephan_tcp::{Config, Endpoint, Flags, Segment, Stack};
+use crate::common::{IRS, ISS, MSS, Script, config, eager, ms, stamped};
+use elephan_tcp::{Config, Flags, Segment};
 use elephan_units::{Bytes, Time};
-
-/// `segment` moved by `bytes` of the peer's sequence space.
-fn at(bytes: u32, segment: Segment) -> Segment {
-    Segment { seq: segment.seq.wrapping_add(bytes), ..segment }
-}
 
 /// The only answer is an ACK of the current state.
 #[track_caller]
@@ -24,8 +18,7 @@ fn is_challenged(tcp: &mut Script) -> Segment {
 fn an_ack_of_data_never_sent_moves_nothing() {
     // RFC 9293, section 3.10.7.4, fifth check: an ACK is the answer, and the segment is dropped, with its
     // data, its FIN, its window, its SACK blocks and its timestamp.
-    let mut tcp = Script::sender(stamped());
-    tcp.write(2).sent();
+    let mut tcp = Script::sending(stamped(), 2);
     tcp.until(100);
     let beyond = ISS.wrapping_add(1 + 2 * MSS as u32 + 1);
     let flags = Flags::ACK | Flags::FIN;
@@ -35,8 +28,7 @@ fn an_ack_of_data_never_sent_moves_nothing() {
     assert_eq!((tcp.end.counters().bytes_delivered, tcp.end.counters().bytes_acked), (0, 0));
     assert_eq!(echoed, tcp.bare_segment().ts_val - 100, "of the handshake");
     // The window of zero was not taken: there is room for more.
-    tcp.write(1);
-    assert_eq!(tcp.sent(), [2]);
+    tcp.write(1).sends([2]);
     // The same numbers with a valid acknowledgment are accepted.
     tcp.receive(Segment { ack: beyond.wrapping_sub(1), len: 1000, flags, ..tcp.bare_segment() });
     assert!(tcp.end.peer_is_finished());
@@ -49,18 +41,15 @@ fn an_ack_older_than_the_largest_window_moves_nothing() {
     let mut tcp = Script::sender(config());
     tcp.window = 65_536;
     tcp.write(10).until(100).ack(10).sent();
-    let far = Segment { ack: ISS, len: 1000, ..tcp.bare_segment() };
-    tcp.receive(far);
+    tcp.receive(Segment { ack: ISS, len: 1000, ..tcp.bare_segment() });
     is_challenged(&mut tcp);
     // The first number of the connection is within the window of 4 MiB that the peer opened with.
     tcp.receive(Segment { ack: ISS.wrapping_add(1), len: 1000, ..tcp.bare_segment() });
     assert_eq!(tcp.end.counters().bytes_delivered, 1000);
 
-    let listener = Endpoint::listen(&Stack::new(&config(), controller("reno", &config())), ISS);
-    let mut tcp = Script::opening(listener, Time::ZERO);
+    let mut tcp = Script::listening(&config(), ISS, Time::ZERO);
     tcp.window = 65_536;
-    let syn = Segment { seq: IRS, flags: Flags::SYN, window_scale_plus_one: 8, ..tcp.bare_segment() };
-    tcp.receive(Segment { mss: 1460, ..syn }).take_bare(1);
+    tcp.receive(Segment { window_scale_plus_one: 8, ..tcp.syn() }).take_bare(1);
     tcp.now = ms(100);
     tcp.receive(tcp.bare_segment()).write_bytes(u64::MAX);
     for next in (10..200).step_by(10) {
@@ -85,26 +74,21 @@ fn a_segment_without_an_acknowledgment_is_dropped() {
 fn data_beyond_the_window_is_cut_off() {
     // RFC 9293, section 3.10.7.4, first check: what lies within the window is accepted, in order and beyond a
     // hole; the FIN behind the window is not.
-    let config = Config { receive_buffer: Some(Bytes::new(2500)), ..eager() };
-    let mut tcp = Script::receiver(config);
-    let seq = tcp.bare_segment().seq;
+    let mut tcp = Script::receiver(Config { receive_buffer: Some(Bytes::new(2500)), ..eager() });
     let flags = Flags::ACK | Flags::FIN;
-    tcp.receive(Segment { seq: seq.wrapping_add(2000), len: 1000, flags, ..tcp.bare_segment() });
-    assert_eq!(tcp.acked(), (0, vec![2000..2500]));
+    tcp.receive(Segment { len: 1000, flags, ..tcp.segment_at(2000) }).acks(0, &[2000..2500]);
     tcp.end.set_reading(false);
     tcp.receive(Segment { len: 3000, flags, ..tcp.bare_segment() });
     let answer = tcp.take_bare(1)[0];
-    assert_eq!((answer.ack, answer.window), (seq.wrapping_add(2500), 0));
+    assert_eq!((answer.ack, answer.window), (tcp.segment_at(2500).seq, 0));
     assert!(!tcp.end.peer_is_finished());
     // The window is closed.
-    tcp.data_bytes(2500..3500);
-    assert_eq!(tcp.acked(), (2500, vec![]));
+    tcp.data_bytes(2500..3500).acks(2500, &[]);
     // A retransmission from below the window brings what there is room for.
     tcp.end.set_reading(true);
     tcp.pump();
-    assert_eq!(tcp.acked(), (2500, vec![]));
-    tcp.data_bytes(2000..6000);
-    assert_eq!(tcp.acked(), (5000, vec![2000..2500]));
+    tcp.acks(2500, &[]);
+    tcp.data_bytes(2000..6000).acks(5000, &[2000..2500]);
     assert_eq!(tcp.end.counters().bytes_delivered, 5000);
 }
 
@@ -113,18 +97,17 @@ fn a_reset_in_the_window_is_challenged() {
     // RFC 5961, section 3.2: exactly the next number resets, another one in the window is answered by an ACK,
     // and one outside is dropped.
     let mut tcp = Script::receiver(Config { receive_buffer: Some(Bytes::new(60_000)), ..config() });
-    let reset = Segment { flags: Flags::RST, ..tcp.bare_segment() };
+    let reset = |tcp: &Script, at| Segment { flags: Flags::RST, ..tcp.segment_at(at) };
     for inside in [1, 59_999] {
-        tcp.receive(at(inside, reset));
+        tcp.receive(reset(&tcp, inside));
         is_challenged(&mut tcp);
     }
     for outside in [60_000, u32::MAX, 1 << 31] {
-        tcp.receive(at(outside, reset)).silent();
+        tcp.receive(reset(&tcp, outside)).silent();
         assert!(!tcp.end.is_reset());
     }
-    tcp.receive(reset);
+    tcp.receive(reset(&tcp, 0)).write(1).silent();
     assert!(tcp.end.is_reset());
-    tcp.silent();
 }
 
 #[test]
@@ -134,8 +117,7 @@ fn a_syn_in_an_open_connection_is_challenged() {
     let echo = tcp.bare_segment().ts_val;
     tcp.until(100);
     for bytes in [0, 1, 1 << 30, u32::MAX] {
-        let syn = Segment { flags: Flags::SYN, ack: 0, len: 10, ..at(bytes, tcp.bare_segment()) };
-        tcp.receive(syn);
+        tcp.receive(Segment { flags: Flags::SYN, ack: 0, len: 10, ..tcp.segment_at(bytes) });
         assert_eq!(is_challenged(&mut tcp).ts_ecr, echo);
     }
     assert_eq!(tcp.end.counters().bytes_delivered, 0);
@@ -145,7 +127,7 @@ fn a_syn_in_an_open_connection_is_challenged() {
 fn challenges_are_limited() {
     // RFC 5961, section 7: ten in five seconds, so that two ends cannot answer each other for ever.
     let mut tcp = Script::receiver(config());
-    let reset = Segment { flags: Flags::RST, ..at(1, tcp.bare_segment()) };
+    let reset = Segment { flags: Flags::RST, ..tcp.segment_at(1) };
     for _ in 0..12 {
         tcp.receive(reset);
     }
@@ -157,15 +139,11 @@ fn challenges_are_limited() {
 
 #[test]
 fn a_reset_before_the_handshake_ends_is_challenged_too() {
-    let config = config();
-    let mut tcp =
-        Script::opening(Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS), Time::ZERO);
-    tcp.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() }).take_bare(1);
-    let reset = Segment { flags: Flags::RST, ..tcp.bare_segment() };
-    tcp.receive(at(1, reset));
-    let answer = is_challenged(&mut tcp);
-    assert_eq!(answer.seq, ISS.wrapping_add(1));
-    tcp.receive(reset);
+    let mut tcp = Script::listening(&config(), ISS, Time::ZERO);
+    tcp.receive(tcp.syn()).take_bare(1);
+    tcp.receive(Segment { flags: Flags::RST, ..tcp.segment_at(1) });
+    assert_eq!(is_challenged(&mut tcp).seq, ISS.wrapping_add(1));
+    tcp.receive(Segment { flags: Flags::RST, ..tcp.segment_at(0) });
     assert!(tcp.end.is_reset());
 }
 
@@ -180,7 +158,7 @@ fn a_timestamp_expires_after_24_days() {
     assert_eq!(tcp.take_bare(1)[0].ts_ecr, tcp.bare_segment().ts_val);
     assert_eq!(tcp.end.counters().bytes_delivered, 2000);
     // A timestamp that is younger still protects.
-    let old = Segment { ts_val: tcp.bare_segment().ts_val - 1000, ..at(2000, tcp.bare_segment()) };
+    let old = Segment { ts_val: tcp.bare_segment().ts_val - 1000, ..tcp.segment_at(2000) };
     tcp.until(48 * day).receive(Segment { len: 1000, ..old });
     assert_eq!(tcp.acked().0, 2000);
 }
@@ -189,13 +167,10 @@ fn a_timestamp_expires_after_24_days() {
 fn a_window_below_a_segment_is_filled() {
     // Sender's silly window avoidance (RFC 9293, section 3.8.6.2.1): a window of less than a segment is filled
     // at once if it is at least half of the largest one that the peer offered (case 3).
-    let mut tcp =
-        Script::opening(Endpoint::connect(&Stack::new(&config(), controller("reno", &config())), ISS), ms(0));
-    tcp.pump();
+    let mut tcp = Script::connecting(&config());
     tcp.take_bare(1);
-    let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
     tcp.now = ms(100);
-    tcp.receive(Segment { window: 800, ..answer }).take_bare(1);
+    tcp.receive(Segment { window: 800, ..tcp.syn_ack() }).take_bare(1);
     let lens = |tcp: &mut Script| tcp.take_data().iter().map(|s| s.len).collect::<Vec<_>>();
     tcp.write_bytes(5000);
     assert_eq!(lens(&mut tcp), [800]);
@@ -204,30 +179,18 @@ fn a_window_below_a_segment_is_filled() {
         window,
         ..tcp.bare_segment()
     };
-    tcp.receive(ack(800, 400, &tcp));
-    assert_eq!(lens(&mut tcp), [400]);
-    tcp.receive(ack(1200, 399, &tcp));
-    assert_eq!(lens(&mut tcp), [0; 0]);
+    assert_eq!(lens(tcp.receive(ack(800, 400, &tcp))), [400]);
+    assert_eq!(lens(tcp.receive(ack(1200, 399, &tcp))), [0; 0]);
     // A smaller window is filled when the persist timer runs out (case 4): it is the override timer.
     let timeout = tcp.end.poll_timeout();
     assert!(timeout > tcp.now && timeout < Time::MAX);
-    tcp.now = timeout;
-    tcp.end.on_timer(timeout);
-    tcp.pump();
-    assert_eq!(lens(&mut tcp), [399]);
+    assert_eq!(lens(tcp.expire()), [399]);
     tcp.take_bare(0);
     // It is data like any other: acknowledged, and retransmitted if it is lost.
-    tcp.now = tcp.end.poll_timeout();
-    tcp.end.on_timer(tcp.now);
-    tcp.pump();
-    assert_eq!(lens(&mut tcp), [399]);
-    tcp.receive(ack(1599, 1000, &tcp));
-    assert_eq!(lens(&mut tcp), [1000]);
+    assert_eq!(lens(tcp.expire()), [399]);
+    assert_eq!(lens(tcp.receive(ack(1599, 1000, &tcp))), [1000]);
     // A closed window is probed, with nothing to fill it.
     tcp.receive(ack(2599, 0, &tcp));
-    tcp.now = tcp.end.poll_timeout();
-    tcp.end.on_timer(tcp.now);
-    tcp.pump();
-    assert_eq!(lens(&mut tcp), [0; 0]);
+    assert_eq!(lens(tcp.expire()), [0; 0]);
     tcp.take_bare(1);
 }

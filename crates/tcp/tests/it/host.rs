@@ -1,21 +1,19 @@
 //! What a host asks of an endpoint besides segments: whether it would send, and how many segments a stack
 //! would walk.
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-use crate::common::{ISS, Script, config, controller, ms};
-use elephan_tcp::{Config, Endpoint, SackBlocks, Segment, Stack};
+use crate::common::{ISS, Script, config, ms};
+use elephan_tcp::{Config, SackBlocks, Segment};
 use elephan_units::{Bytes, Time};
 
 #[test]
 fn an_endpoint_would_send_what_it_then_sends() {
     // Not before the handshake; while the window and the data last; and when an ACK or the timer allows a
     // segment.
-    let config = config();
-    let mut end = Endpoint::connect(&Stack::new(&config, controller("reno", &config)), ISS);
-    end.write(1000);
-    assert!(!end.would_send(Time::ZERO));
+    let mut tcp = Script::connecting(&config());
+    tcp.write(1);
+    assert!(!tcp.end.would_send(Time::ZERO));
 
-    let mut tcp = Script::sender(config);
+    let mut tcp = Script::sender(config());
     assert!(!tcp.end.would_send(tcp.now));
     tcp.end.write(11_000);
     for _ in 0..10 {
@@ -55,8 +53,7 @@ fn the_peers_window_and_pacing_count() {
 fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
     // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each
     // block the segments that wait to be retransmitted. Blocks that are already acknowledged cost nothing.
-    let mut tcp = Script::sender(config());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(config(), 100);
     let wire = |number: u64| ISS.wrapping_add(1).wrapping_add(number as u32 * 1000);
     let blocks = |runs: &[(u64, u64)]| {
         let mut sack = SackBlocks::default();
@@ -74,8 +71,7 @@ fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
     assert_eq!(tcp.end.sack_walk(&blocks(&[(1, 5), (6, 8)])), (3, 0));
     tcp.sent();
     // Of the 12 in flight three arrived, and 5 to 11 are lost: four fill the window of 6, and three wait.
-    tcp.sack(5, &[12..15]);
-    assert_eq!(tcp.sent(), [5, 6, 7, 8]);
+    tcp.sack(5, &[12..15]).sends([5, 6, 7, 8]);
     let (_, waiting) = tcp.end.sack_walk(&blocks(&[(12, 15), (16, 17)]));
     assert_eq!(waiting, 2 * 3);
 }
@@ -87,7 +83,7 @@ fn settings_that_cannot_work_are_named() {
     let default = Config::default();
     let delayed_ack = elephan_tcp::DelayedAck { segments: 0, ..default.delayed_ack };
     let bytes = |bytes| Some(Bytes::new(bytes));
-    for (config, key, found) in [
+    for (config, key, value) in [
         (Config { packet: Bytes::new(99), ..default }, "packet", "\"99 B\""),
         (Config { packet: Bytes::new(65_536), ..default }, "packet", "\"65.536 kB\""),
         (Config { initial_window: 0, ..default }, "initial_window", "0"),
@@ -109,7 +105,7 @@ fn settings_that_cannot_work_are_named() {
         let mistakes = config.mistakes();
         assert_eq!(
             mistakes.iter().map(|m| (m.key.as_str(), m.found.as_str())).collect::<Vec<_>>(),
-            [(key, found)]
+            [(key, value)]
         );
     }
     for config in [

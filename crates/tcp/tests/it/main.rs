@@ -1,4 +1,5 @@
 //! Tests of the endpoint from outside, all in one binary.
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 mod common;
 
@@ -7,6 +8,7 @@ mod drawn;
 mod dsack;
 mod duplicates;
 mod fuzz;
+mod governor;
 mod host;
 mod marks;
 mod opening;
@@ -18,5 +20,4 @@ mod sack;
 mod segment;
 mod spurious;
 mod timers;
-mod told;
 mod window;

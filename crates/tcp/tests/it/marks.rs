@@ -1,8 +1,7 @@
 //! Explicit congestion notification (RFC 3168).
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-use crate::common::{IRS, ISS, Script, config, controller, eager, ms};
-use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment, Stack};
+use crate::common::{IRS, ISS, Script, config, eager, ms};
+use elephan_tcp::{Config, Flags, Recovery, Segment};
 use elephan_units::Time;
 
 fn ecn() -> Config {
@@ -13,14 +12,10 @@ fn ecn() -> Config {
 fn both_ends_must_take_part() {
     // Negotiation (section 6.1.1): ECE and CWR on the SYN, ECE on the SYN-ACK; without them nothing.
     for (offers, answers) in [(true, true), (true, false), (false, true)] {
-        let (a, b) = (Config { ecn: offers, ..config() }, Config { ecn: answers, ..config() });
-        let mut opener =
-            Script::opening(Endpoint::connect(&Stack::new(&a, controller("reno", &a)), ISS), Time::ZERO);
-        opener.pump();
+        let mut opener = Script::connecting(&Config { ecn: offers, ..config() });
         let syn = opener.take_bare(1)[0];
         assert_eq!(syn.flags.contains(Flags::ECE | Flags::CWR), offers);
-        let mut answerer =
-            Script::opening(Endpoint::listen(&Stack::new(&b, controller("reno", &b)), IRS), ms(50));
+        let mut answerer = Script::listening(&Config { ecn: answers, ..config() }, IRS, ms(50));
         answerer.receive(syn);
         let answer = answerer.take_bare(1)[0];
         assert_eq!(answer.flags.contains(Flags::ECE), offers && answers);
@@ -37,11 +32,10 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
     // The receiver (section 6.1.3): ECE on every ACK from the mark on until CWR; a mark on the segment with
     // CWR restarts the count.
     let mut tcp = Script::receiver(Config { ecn: true, ..eager() });
-    let mut echoes = |number: u64, marked: bool, cwr: bool| {
+    let mut echoes = |number: u32, marked: bool, cwr: bool| {
         let flags = if cwr { Flags::ACK | Flags::CWR } else { Flags::ACK };
-        let seq = tcp.bare_segment().seq.wrapping_add(number as u32 * 1000);
         tcp.marked = marked;
-        tcp.receive(Segment { seq, len: 1000, flags, ..tcp.bare_segment() });
+        tcp.receive(Segment { len: 1000, flags, ..tcp.segment_at(number * 1000) });
         tcp.take_bare(1)[0].flags.contains(Flags::ECE)
     };
     assert!(!echoes(0, false, false));
@@ -56,8 +50,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
 fn a_mark_reduces_once_in_a_window_and_says_so() {
     // The sender (section 6.1.2): half the window at the first echo, CWR on the next new segment, nothing
     // more until data sent after that is acknowledged.
-    let mut tcp = Script::sender(ecn());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(ecn(), 100);
     tcp.ece = true;
     tcp.until(100).ack(2).ack(4);
     assert_eq!((tcp.cwnd(), tcp.ssthresh()), (5.0, 5.0));
@@ -77,17 +70,14 @@ fn a_mark_reduces_once_in_a_window_and_says_so() {
 fn a_mark_and_a_loss_in_one_window_are_one_event() {
     // Section 6.1.2: one reduction for a window of data, whatever its signs; here the mark comes first, then
     // the other way round. CWR follows a reduction for a loss too, or the echo would go on.
-    let mut tcp = Script::sender(ecn());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(ecn(), 100);
     tcp.ece = true;
     tcp.until(100).ack(1);
     assert_eq!(tcp.cwnd(), 5.0);
-    tcp.sack(1, &[2..3]).sack(1, &[2..4]).sack(1, &[2..5]);
-    assert_eq!(tcp.sent(), [1]);
+    tcp.sack(1, &[2..3]).sack(1, &[2..4]).sack(1, &[2..5]).sends([1]);
     assert_eq!((tcp.cwnd(), tcp.end.counters().reductions), (5.0, 1));
 
-    let mut tcp = Script::sender(ecn());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(ecn(), 100);
     tcp.until(100).sack(0, &[1..4]);
     tcp.ece = true;
     tcp.sack(0, &[1..10]);
@@ -116,7 +106,7 @@ fn only_new_data_is_sent_capable() {
     while tcp.end.poll_transmit(tcp.now).is_some() {
         assert!(tcp.end.ecn_capable());
     }
-    let data = Segment { len: 1000, seq: tcp.bare_segment().seq.wrapping_add(1000), ..tcp.bare_segment() };
+    let data = Segment { len: 1000, ..tcp.segment_at(1000) };
     tcp.end.on_segment(&data, false, tcp.now);
     let ack = tcp.end.poll_transmit(tcp.now).expect("an ACK");
     assert_eq!((ack.len, tcp.end.ecn_capable()), (0, false));
@@ -127,11 +117,9 @@ fn an_echo_does_not_hold_back_the_repair_after_a_timeout() {
     // Section 6.1.2 lets no ACK that echoes a mark raise the window. But CWR, which ends the echo, is carried by new
     // data alone, and after a timeout there is none before what was lost is repaired: an echo of what the reduction
     // answered must not keep that at one segment for each round trip.
-    let mut tcp = Script::sender(ecn());
-    tcp.write(10).sent();
+    let mut tcp = Script::sending(ecn(), 10);
     tcp.ece = true;
-    tcp.until(1000);
-    assert_eq!(tcp.sent(), [0]);
+    tcp.until(1000).sends([0]);
     assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 5.0));
     tcp.until(1100).ack(1);
     assert_eq!((tcp.cwnd(), tcp.sent()), (2.0, vec![1, 2]));
@@ -142,18 +130,11 @@ fn an_echo_does_not_hold_back_the_repair_after_a_timeout() {
 
 /// An end that offered ECN or not, and whose peer answered its SYN with these flags.
 fn answered(offers: bool, flags: Flags) -> Script {
-    let config = Config { ecn: offers, ..config() };
-    let mut tcp = Script::opening(
-        Endpoint::connect(&Stack::new(&config, controller("reno", &config)), ISS),
-        Time::ZERO,
-    );
-    tcp.pump();
+    let mut tcp = Script::connecting(&Config { ecn: offers, ..config() });
     tcp.take_bare(1);
     tcp.now = ms(100);
-    let answer =
-        Segment { seq: IRS, flags: Flags::SYN | Flags::ACK | flags, mss: 1460, ..tcp.bare_segment() };
-    tcp.receive(Segment { window: 65_535, sack_permitted: true, ..answer });
-    tcp.take_bare(1);
+    let flags = Flags::SYN | Flags::ACK | flags;
+    tcp.receive(Segment { flags, window: 65_535, sack_permitted: true, ..tcp.syn_ack() }).take_bare(1);
     tcp
 }
 
@@ -189,11 +170,8 @@ fn without_an_agreement_nothing_is_made_of_marks() {
 fn a_listener_agrees_only_to_a_whole_offer() {
     // Section 6.1.1: an offer is ECE and CWR on the SYN.
     for (flags, agrees) in [(Flags::ECE | Flags::CWR, true), (Flags::ECE, false), (Flags::CWR, false)] {
-        let mut tcp = Script::opening(
-            Endpoint::listen(&Stack::new(&ecn(), controller("reno", &ecn())), ISS),
-            Time::ZERO,
-        );
-        tcp.receive(Segment { seq: IRS, ack: 0, flags: Flags::SYN | flags, mss: 1460, ..tcp.bare_segment() });
+        let mut tcp = Script::listening(&ecn(), ISS, Time::ZERO);
+        tcp.receive(Segment { flags: Flags::SYN | flags, ..tcp.syn() });
         assert_eq!(tcp.take_bare(1)[0].flags.contains(Flags::ECE), agrees, "{flags:?}");
     }
 }
@@ -201,8 +179,7 @@ fn a_listener_agrees_only_to_a_whole_offer() {
 #[test]
 fn no_reduction_is_announced_without_an_agreement() {
     // CWR (section 6.1.2) after a loss too is for the peer that echoes marks.
-    let mut tcp = Script::sender(config());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(config(), 100);
     tcp.until(100).sack(0, &[1..4]).sack(0, &[1..10]);
     assert_eq!(tcp.end.counters().reductions, 1);
     let data = tcp.take_data();

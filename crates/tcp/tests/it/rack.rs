@@ -1,5 +1,4 @@
 //! Loss detection by time, and probes for a lost tail (RFC 8985).
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, ms};
 use elephan_cc::State;
@@ -53,11 +52,9 @@ fn beyond_the_window_it_is_a_loss() {
 #[test]
 fn without_reordering_three_segments_are_enough() {
     // Section 6.2, step 4: no reordering was seen, and three segments are selectively acknowledged: the window is zero.
-    let mut tcp = Script::sender(rack());
-    tcp.write(10).sent();
+    let mut tcp = Script::sending(rack(), 10);
     tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).silent();
-    tcp.sack(0, &[1..4]);
-    assert_eq!(tcp.sent(), [0]);
+    tcp.sack(0, &[1..4]).sends([0]);
 }
 
 #[test]
@@ -65,8 +62,7 @@ fn three_segments_need_not_lie_above_each_loss() {
     // Once three segments have arrived, all that was sent before them is lost: 8 has one segment above it, and the pipe is
     // empty but for the retransmissions. For RFC 6675, 8 is still in flight.
     for (config, pipe) in [(rack(), 2), (config(), 3)] {
-        let mut tcp = Script::sender(config);
-        tcp.write(10).sent();
+        let mut tcp = Script::sending(config, 10);
         tcp.until(100).sack(0, &[9..10, 1..8]);
         assert_eq!((tcp.sent(), tcp.pipe()), (vec![0, 8], pipe));
     }
@@ -108,12 +104,9 @@ fn a_lost_retransmission_is_found() {
     // The retransmission of 0 at 100 ms is lost. 10 was sent after it, and one segment is enough. It is another indication
     // of congestion, unless the settings say otherwise.
     for (reduce_again, reductions) in [(true, 2), (false, 1)] {
-        let mut tcp = Script::sender(Config { reduce_again, ..rack() });
-        tcp.write(13).sent();
-        tcp.until(100).sack(0, &[1..4]);
-        assert_eq!(tcp.sent(), [0]);
-        tcp.until(110).sack(0, &[1..10]);
-        assert_eq!(tcp.sent(), [10, 11, 12]);
+        let mut tcp = Script::sending(Config { reduce_again, ..rack() }, 13);
+        tcp.until(100).sack(0, &[1..4]).sends([0]);
+        tcp.until(110).sack(0, &[1..10]).sends([10, 11, 12]);
         tcp.until(210).sack(0, &[1..11]);
         assert_eq!(tcp.sent(), if reduce_again { vec![] } else { vec![0] });
         tcp.sack(0, &[1..13]);
@@ -128,17 +121,12 @@ fn a_lost_retransmission_is_found() {
 #[test]
 fn a_retransmission_of_a_retransmission_is_found_too() {
     // The second retransmission is lost as well: 14 was sent after it, and arrives.
-    let mut tcp = Script::sender(Config { reduce_again: false, ..rack() });
-    tcp.write(20).sent();
+    let mut tcp = Script::sending(Config { reduce_again: false, ..rack() }, 20);
     tcp.until(100).sack(0, &[1..4]);
-    tcp.until(110).sack(0, &[1..10]);
-    assert_eq!(tcp.sent(), [0, 10, 11, 12, 13]);
-    tcp.until(210).sack(0, &[1..11]);
-    assert_eq!(tcp.sent(), [0, 14]);
-    tcp.sack(0, &[1..14]);
-    assert_eq!(tcp.sent(), [15, 16, 17]);
-    tcp.until(310).sack(0, &[1..15]);
-    assert_eq!(tcp.sent(), [0, 18]);
+    tcp.until(110).sack(0, &[1..10]).sends([0, 10, 11, 12, 13]);
+    tcp.until(210).sack(0, &[1..11]).sends([0, 14]);
+    tcp.sack(0, &[1..14]).sends([15, 16, 17]);
+    tcp.until(310).sack(0, &[1..15]).sends([0, 18]);
     tcp.until(410).ack(19);
     assert_eq!((tcp.end.counters().timeouts, tcp.end.counters().segments_retransmitted), (0, 3));
 }
@@ -146,14 +134,16 @@ fn a_retransmission_of_a_retransmission_is_found_too() {
 #[test]
 fn an_original_that_comes_late_says_nothing_of_retransmissions() {
     // Section 6.2, step 2: the ACK of 3 comes 5 ms after its retransmission, sooner than the smallest round-trip time: it
-    // was the original that arrived, and the retransmissions of 0 to 2 are not lost.
-    let mut tcp = Script::sender(Config { initial_window: 20, dsack: false, ..rack() });
-    tcp.write(20).sent();
-    tcp.until(100).sack(0, &[4..20]);
-    assert_eq!(tcp.sent(), [0, 1, 2, 3]);
-    tcp.until(105).sack(0, &[3..20]).silent();
-    tcp.until(200).ack(20);
-    assert_eq!((tcp.end.counters().timeouts, tcp.end.counters().segments_retransmitted), (0, 4));
+    // was the original that arrived, and the retransmissions of 0 to 2 are not lost. Without RACK likewise.
+    for config in [rack(), config()] {
+        let mut tcp = Script::sending(Config { initial_window: 20, dsack: false, ..config }, 20);
+        tcp.until(100).sack(0, &[4..20]).sends([0, 1, 2, 3]);
+        tcp.until(105).sack(0, &[3..20]).silent();
+        tcp.until(200).ack(20);
+        let counters = tcp.end.counters();
+        let numbers = (counters.timeouts, counters.segments_retransmitted, counters.reductions);
+        assert_eq!(numbers, (0, 4, 1), "RACK: {}", config.rack);
+    }
 }
 
 #[test]
@@ -161,8 +151,7 @@ fn duplicates_widen_the_window() {
     // Section 6.2, step 4: the retransmission of 2 was spurious, as the D-SACK shows: the window is two quarters of the
     // smallest round-trip time, once for each round trip.
     let mut tcp = reordered(rack());
-    tcp.until(210).sack(2, &[3..7]).until(235);
-    assert_eq!(tcp.sent(), [2]);
+    tcp.until(210).sack(2, &[3..7]).until(235).sends([2]);
     tcp.until(240).ack(7);
     tcp.until(335).sack(12, &[2..3]);
     assert_eq!(tcp.end.counters().undos, 1);
@@ -199,8 +188,7 @@ fn a_timeout_loses_only_what_is_overdue() {
     for (config, last) in [(rack(), 1), (config(), 3)] {
         let mut tcp = Script::sender(config);
         tcp.write(1).until(100).ack(1).write(1).until(1050).write(1).until(1060).write(1).sent();
-        tcp.until(1100);
-        assert_eq!(tcp.sent(), [1]);
+        tcp.until(1100).sends([1]);
         tcp.until(1140).ack(2).until(1160).ack(4);
         let counters = tcp.end.counters();
         assert_eq!((counters.timeouts, counters.segments_retransmitted), (1, last));
@@ -238,10 +226,8 @@ fn a_lost_tail_is_probed_and_repaired() {
     tcp.write(4).until(100).sent();
     tcp.ack(1).until(399);
     assert_eq!(tcp.sent_at(), [(3, 300.0)]);
-    tcp.until(400).sack(1, &[3..4]);
-    assert_eq!(tcp.sent(), [1, 2]);
-    tcp.until(500).sack(1, &[2..4]);
-    assert_eq!(tcp.sent(), [1]);
+    tcp.until(400).sack(1, &[3..4]).sends([1, 2]);
+    tcp.until(500).sack(1, &[2..4]).sends([1]);
     tcp.until(600).ack(4);
     let counters = tcp.end.counters();
     assert_eq!((counters.timeouts, counters.reductions, counters.segments_retransmitted), (0, 1, 4));
@@ -252,8 +238,7 @@ fn a_lost_tail_is_probed_and_repaired() {
 fn a_single_segment_waits_for_a_delayed_ack() {
     // Section 7.2: PTO is 2 SRTT, and the delay of an ACK more where one segment is outstanding. It never exceeds the RTO.
     for (segments, rto_min, at) in [(2, 1000, 200), (1, 1000, 400), (1, 350, 350)] {
-        let mut tcp = Script::sender(Config { rto_min: ms(rto_min), ..probing() });
-        tcp.write(segments).sent();
+        let mut tcp = Script::sending(Config { rto_min: ms(rto_min), ..probing() }, segments);
         tcp.until(450);
         assert_eq!(rounded(tcp.sent_at()), [(segments - 1, at)]);
         // The retransmission timer restarts.
@@ -266,10 +251,8 @@ fn a_single_segment_waits_for_a_delayed_ack() {
 fn new_data_is_the_better_probe() {
     // Section 7.3: new data goes first, regardless of the window, and its ACK is no sign of a loss.
     let mut tcp = Script::sender(Config { initial_window: 2, ..probing() });
-    tcp.write(10);
-    assert_eq!(tcp.sent(), [0, 1]);
-    tcp.until(200);
-    assert_eq!(tcp.sent(), [2]);
+    tcp.write(10).sends([0, 1]);
+    tcp.until(200).sends([2]);
     tcp.until(900).silent();
     tcp.ack(3);
     assert_eq!(tcp.end.counters().reductions, 0);
@@ -320,8 +303,7 @@ fn a_report_of_a_later_probe_undoes_no_earlier_reaction() {
 fn one_probe_at_a_time_and_none_where_reports_came() {
     // Section 7.3: no second probe before the first was acknowledged: then the retransmission timer. Section 7.2: where
     // segments are selectively acknowledged, the reordering timer is in charge.
-    let mut tcp = Script::sender(probing());
-    tcp.write(4).sent();
+    let mut tcp = Script::sending(probing(), 4);
     tcp.until(1300);
     assert_eq!(rounded(tcp.sent_at()), [(3, 200), (0, 1200)]);
     assert_eq!(tcp.end.counters().timeouts, 1);
@@ -334,18 +316,16 @@ fn one_probe_at_a_time_and_none_where_reports_came() {
 #[test]
 fn a_snapshot_counts_as_a_kernel_does() {
     // The fields of TCP_INFO: 12 sent, 1 to 3 and 6 to 9 reported; 0, 4 and 5 lost, of which 0 is in flight again.
-    let mut tcp = Script::sender(rack());
-    tcp.write(12).sent();
+    let mut tcp = Script::sending(rack(), 12);
     assert_eq!(tcp.snapshot().state, State::Open);
     tcp.until(100).sack(0, &[1..2]);
     assert_eq!((tcp.snapshot().state, tcp.snapshot().reordering), (State::Disorder, 3));
     tcp.sack(0, &[1..4]);
-    let found = tcp.snapshot();
-    assert_eq!((found.unacked, found.sacked, found.lost, found.retransmitted), (11, 3, 1, 1));
-    assert_eq!(found.state, State::Recovery);
-    tcp.sack(0, &[6..10, 1..4]);
-    let found = tcp.snapshot();
-    assert_eq!((found.unacked, found.sacked, found.lost), (12, 7, 3));
+    let snapshot = tcp.snapshot();
+    assert_eq!((snapshot.unacked, snapshot.sacked, snapshot.lost, snapshot.retransmitted), (11, 3, 1, 1));
+    assert_eq!(snapshot.state, State::Recovery);
+    let snapshot = tcp.sack(0, &[6..10, 1..4]).snapshot();
+    assert_eq!((snapshot.unacked, snapshot.sacked, snapshot.lost), (12, 7, 3));
     tcp.until(1300);
     assert_eq!(tcp.snapshot().state, State::Loss);
     // 6 overtakes 0: the distance is from the beginning of 0 to the end of 6.

@@ -1,15 +1,12 @@
 //! Reordering and duplication: what is no loss, and what is taken back.
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-use crate::common::{Script, config};
+use crate::common::{Script, config, eager, stamped};
 use elephan_tcp::{Config, Segment};
 
 /// Segment 0 is late: 1, 2 and 3 overtake it, and it is retransmitted.
 fn first_is_late() -> Script {
-    let mut tcp = Script::sender(config());
-    tcp.write(100).sent();
-    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
-    assert_eq!(tcp.sent(), [10, 11, 0]);
+    let mut tcp = Script::sending(config(), 100);
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]).sends([10, 11, 0]);
     assert_eq!((tcp.cwnd(), tcp.ssthresh()), (5.0, 5.0));
     tcp
 }
@@ -37,15 +34,14 @@ fn undo_ends_a_recovery_that_is_still_on_its_way() {
     assert!(!tcp.snapshot().in_recovery);
     assert_eq!(tcp.cwnd(), 10.0);
     // 12 were sent and 4 acknowledged: 8 are in flight.
-    assert_eq!(tcp.sent(), [12, 13]);
+    tcp.sends([12, 13]);
 }
 
 #[test]
 fn one_report_does_not_undo_two_retransmissions() {
     // Undo needs a report for every retransmission: 0 and 4 were late, but 5 was lost.
     let mut tcp = first_is_late();
-    tcp.sack(0, &[6..9, 1..4]);
-    assert_eq!(tcp.sent(), [4]);
+    tcp.sack(0, &[6..9, 1..4]).sends([4]);
     tcp.sack(0, &[6..12, 1..4]);
     assert_eq!(tcp.sent()[0], 5);
     tcp.until(200).sack(4, &[0..1, 6..12]);
@@ -71,8 +67,7 @@ fn a_duplicate_by_the_network_undoes_nothing() {
 #[test]
 fn without_dsack_nothing_is_undone() {
     // D-SACK as an option.
-    let mut tcp = Script::sender(Config { dsack: false, ..config() });
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(Config { dsack: false, ..config() }, 100);
     tcp.until(100).sack(0, &[1..4]).ack(4).sack(12, &[0..1]);
     assert_eq!((tcp.end.counters().undos, tcp.cwnd()), (0, 5.0));
 }
@@ -80,8 +75,7 @@ fn without_dsack_nothing_is_undone() {
 #[test]
 fn dsack_undoes_a_spurious_timeout() {
     // Undo after a timeout: the ACKs were only late, and the retransmission is reported as a duplicate.
-    let mut tcp = Script::sender(config());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(config(), 100);
     tcp.until(1000);
     assert_eq!((tcp.sent(), tcp.cwnd()), (vec![0], 1.0));
     tcp.until(1010).sack(10, &[0..1]);
@@ -104,48 +98,22 @@ fn what_is_lost_after_an_undo_is_found_again() {
 }
 
 #[test]
-fn a_receiver_reports_what_it_got_twice() {
-    // D-SACK blocks (RFC 2883, section 4): below the cumulative ACK; within a run beyond a hole, followed by
-    // that run; and each once.
-    let mut tcp = Script::receiver(crate::common::eager());
-    tcp.data(0).take_bare(1);
-    tcp.data(0);
-    assert_eq!(tcp.acked(), (1000, vec![0..1000]));
-    tcp.data(2);
-    assert_eq!(tcp.acked(), (1000, vec![2000..3000]));
-    tcp.data(3).take_bare(1);
-    tcp.data(2);
-    assert_eq!(tcp.acked(), (1000, vec![2000..3000, 2000..4000]));
-    tcp.data(4);
-    assert_eq!(tcp.acked(), (1000, vec![2000..5000]));
-    // A segment of which only the front half is old.
-    tcp.data_bytes(500..1500);
-    assert_eq!(tcp.acked(), (1500, vec![500..1000, 2000..5000]));
-}
-
-#[test]
 fn paws_drops_segments_from_a_window_long_past() {
     // PAWS (RFC 7323, section 5): a segment whose timestamp is older than the last one in order is
     // acknowledged and dropped, although its numbers fit.
-    let mut tcp = Script::receiver(Config {
-        delayed_ack: crate::common::eager().delayed_ack,
-        ..crate::common::stamped()
-    });
+    let mut tcp = Script::receiver(Config { delayed_ack: eager().delayed_ack, ..stamped() });
     tcp.until(100).data(0).take_bare(1);
-    let old = Segment { seq: tcp.bare_segment().seq.wrapping_add(1000), len: 1000, ..tcp.bare_segment() };
-    tcp.receive(Segment { ts_val: old.ts_val.wrapping_sub(1), ..old });
-    assert_eq!(tcp.acked(), (1000, vec![]));
+    let old = Segment { len: 1000, ..tcp.segment_at(1000) };
+    tcp.receive(Segment { ts_val: old.ts_val.wrapping_sub(1), ..old }).acks(1000, &[]);
     assert_eq!(tcp.end.counters().bytes_delivered, 1000);
     // The clock wraps: this timestamp is newer.
-    tcp.receive(Segment { ts_val: old.ts_val.wrapping_add(1 << 30), ..old });
-    assert_eq!(tcp.acked(), (2000, vec![]));
+    tcp.receive(Segment { ts_val: old.ts_val.wrapping_add(1 << 30), ..old }).acks(2000, &[]);
 }
 
 #[test]
 fn paws_lets_overtaken_acks_pass() {
     // Linux (tcp_disordered_ack): an ACK without data that was overtaken is harmless; its news count.
-    let mut tcp = Script::sender(crate::common::stamped());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(stamped(), 100);
     tcp.until(100);
     let overtaken = Segment { ack: tcp.bare_segment().ack.wrapping_add(2000), ..tcp.bare_segment() };
     tcp.until(105).sack(0, &[]);
@@ -165,8 +133,7 @@ fn paws_lets_overtaken_acks_pass() {
 fn a_report_beyond_a_hole_counts_too() {
     // RFC 2883, section 4: the first block is a duplicate where the second one covers it. 0 and 4 are late and are
     // retransmitted; the copy of 4 is reported while 0 is still missing, that of 0 when all else is acknowledged.
-    let mut tcp = Script::sender(config());
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(config(), 100);
     tcp.until(100).sack(0, &[1..4]).sack(0, &[5..8, 1..4]).sack(0, &[5..10, 1..4]);
     tcp.until(150).sack(0, &[1..10]);
     assert_eq!(tcp.end.counters().segments_retransmitted, 2);

@@ -1,5 +1,4 @@
 //! Timeouts and fast retransmits for nothing: F-RTO (RFC 5682) and the Eifel algorithm (RFC 3522, RFC 4015).
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, ms, stamped};
 use elephan_tcp::{Config, Profile, Recovery};
@@ -12,8 +11,7 @@ fn both() -> [Config; 2] {
 
 /// 0 to 9 are sent at once, and the timer sends 0 again at 1000 ms.
 fn timed_out(config: Config) -> Script {
-    let mut tcp = Script::sender(config);
-    tcp.write(100).sent();
+    let mut tcp = Script::sending(config, 100);
     tcp.until(1000);
     assert_eq!((tcp.sent(), tcp.cwnd()), (vec![0], 1.0));
     tcp
@@ -25,8 +23,7 @@ fn a_delay_spike_costs_one_segment() {
     // second one shows that 1 has arrived, which was sent once: window and threshold are what they were.
     for config in both() {
         let mut tcp = timed_out(config);
-        tcp.until(1200).ack(1);
-        assert_eq!(tcp.sent(), [10, 11]);
+        tcp.until(1200).ack(1).sends([10, 11]);
         tcp.ack(2);
         assert_eq!((tcp.cwnd() >= 10.0, tcp.ssthresh()), (true, f64::INFINITY), "{config:?}");
         assert!(!tcp.snapshot().in_recovery);
@@ -45,8 +42,7 @@ fn a_real_loss_is_repaired_in_slow_start() {
     // RFC 5682, step 3a: all were lost. The ACK of 0 releases two new segments; what they bring is a duplicate ACK.
     for config in both() {
         let mut tcp = timed_out(config);
-        tcp.until(1100).ack(1);
-        assert_eq!(tcp.sent(), [10, 11]);
+        tcp.until(1100).ack(1).sends([10, 11]);
         tcp.until(1200).sack(1, &[10..11]);
         assert_eq!(tcp.sent(), [1], "{config:?}");
         tcp.until(1300).sack(2, &[10..12]);
@@ -63,8 +59,7 @@ fn without_new_data_nothing_is_known() {
     for config in both() {
         let mut tcp = Script::sender(config);
         tcp.write(10).until(1000).sent();
-        tcp.until(1100).ack(1);
-        assert_eq!(tcp.sent(), [1, 2]);
+        tcp.until(1100).ack(1).sends([1, 2]);
         let mut tcp = timed_out(config);
         tcp.until(1100).ack(10);
         assert_eq!((tcp.sent(), tcp.end.counters().undos), (vec![10], 0));
@@ -76,10 +71,8 @@ fn a_second_timeout_is_taken_for_real() {
     // RFC 5682, step 1: a timer that expires in the recovery after a timeout is not examined.
     for config in both() {
         let mut tcp = timed_out(config);
-        tcp.until(3000);
-        assert_eq!(tcp.sent(), [0]);
-        tcp.until(3100).ack(1);
-        assert_eq!(tcp.sent(), [1, 2]);
+        tcp.until(3000).sends([0]);
+        tcp.until(3100).ack(1).sends([1, 2]);
     }
 }
 
@@ -89,8 +82,7 @@ fn reports_of_what_came_before_the_timeout_are_no_sign() {
     // Step 3b: then 2, which was sent once, is reported to have arrived.
     let mut tcp = timed_out(both()[0]);
     tcp.until(1010).sack(0, &[5..6]).silent();
-    tcp.until(1100).sack(1, &[5..6]);
-    assert_eq!(tcp.sent(), [10, 11]);
+    tcp.until(1100).sack(1, &[5..6]).sends([10, 11]);
     tcp.sack(1, &[2..3, 5..6]);
     assert_eq!((tcp.end.counters().undos, tcp.ssthresh()), (1, f64::INFINITY));
 }
@@ -118,7 +110,7 @@ fn an_old_timestamp_undoes_a_timeout() {
         tcp.echo = original;
         tcp.until(1200).ack(1);
         assert_eq!((tcp.cwnd() >= 10.0, tcp.ssthresh()), (true, f64::INFINITY));
-        assert_eq!(tcp.sent(), [10, 11]);
+        tcp.sends([10, 11]);
         tcp.ack(2).ack(10);
         let counters = tcp.end.counters();
         assert_eq!((counters.segments_retransmitted, counters.undos), (1, 1));
@@ -132,8 +124,7 @@ fn the_timestamp_of_the_retransmission_undoes_nothing() {
     let (mut tcp, _) = stamped_flight(eifel());
     tcp.until(1000);
     tcp.echo = tcp.take_data()[0].ts_val;
-    tcp.until(1100).ack(1);
-    assert_eq!(tcp.sent(), [1, 2]);
+    tcp.until(1100).ack(1).sends([1, 2]);
     assert_eq!(tcp.end.counters().undos, 0);
 }
 
@@ -142,8 +133,7 @@ fn after_two_timeouts_the_first_retransmission_counts() {
     // RFC 3522, step 2: RetransmitTS is that of the first retransmission: an older echo is of the original, however often
     // the timer ran out since.
     let (mut tcp, original) = stamped_flight(eifel());
-    tcp.until(3000);
-    assert_eq!(tcp.sent(), [0, 0]);
+    tcp.until(3000).sends([0, 0]);
     tcp.echo = original;
     tcp.until(3100).ack(1);
     assert_eq!((tcp.cwnd() >= 10.0, tcp.ssthresh(), tcp.end.counters().undos), (true, f64::INFINITY, 1));
@@ -185,8 +175,7 @@ fn a_retransmission_of_an_earlier_recovery_is_no_sign() {
     let once = Config { initial_window: 20, lost_retransmission: false, reduce_again: false, ..eifel() };
     let (mut tcp, original) = stamped_flight(once);
     tcp.echo = original;
-    tcp.until(100).sack(0, &[1..20]);
-    assert_eq!(tcp.sent(), [0, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
+    tcp.until(100).sack(0, &[1..20]).sends([0, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
     tcp.until(200).sack(0, &[1..20, 21..24]);
     assert_eq!(tcp.sent()[0], 20);
     tcp.echo = original + 100;
@@ -204,8 +193,7 @@ fn a_retransmission_of_an_undone_recovery_is_no_sign() {
     // The same where the first recovery was undone, because 0 was late. 4 was lost, and 8 is lost in the next window.
     let (mut tcp, original) = stamped_flight(Config { reduce_again: false, ..eifel() });
     tcp.echo = original;
-    tcp.until(100).sack(0, &[1..4]).sack(0, &[1..4, 5..8]);
-    assert_eq!(tcp.sent(), [0, 4, 10]);
+    tcp.until(100).sack(0, &[1..4]).sack(0, &[1..4, 5..8]).sends([0, 4, 10]);
     tcp.until(120).sack(4, &[5..8]);
     assert_eq!(tcp.end.counters().undos, 1);
     tcp.until(150).sack(4, &[5..8, 9..12]);

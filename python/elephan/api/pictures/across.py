@@ -30,9 +30,8 @@ def delay_cdf(run: Recorded) -> Points:
             found.append(_line(called[flow], flow, seen[kept], (kept + 1) / len(seen)))
     if not found:
         raise LackingError("delay-cdf: expected a flow that measured round-trip times, found none")
-    if run.scenario.document.get("path") is not None:
-        base = base_rtt_s(run) * srtt.factor
-        found.append(_theory("without queueing", [base, base], [0.0, 1.0]))
+    if run.scenario.document.get("path") is not None and (base := base_rtt_s(run.scenario)) is not None:
+        found.append(_theory("without queueing", [base * srtt.factor] * 2, [0.0, 1.0]))
     more = _more(len(samples.keys))
     note = sentences(more, f"Samples of the measuring window, {_window(run)}; the sender smooths them (RFC 6298).")
     x = Axis(label(srtt.title, srtt.short_unit), zero=False)
@@ -44,7 +43,7 @@ def delay_load(run: Recorded) -> Points:
     srtt, load = QUANTITIES["srtt"].metric, QUANTITIES["utilisation"].metric
     link, flows, queues = _with_bottleneck("delay-load", run, srtt.column, load.column)
     times = queues.of(link, "time_s")
-    bounds = edges(times, mean_s(base_rtt_s(run), float(times[-1])))
+    bounds = edges(times, mean_s(run.scenario, float(times[-1])))
     within = (bounds[:-1] >= run.summary.from_s - 1e-9) & (bounds[1:] <= run.summary.to_s + 1e-9)
     shares = means(times, queues.of(link, load.column), bounds)
     delays = []
@@ -138,19 +137,14 @@ def _bdp_segments(run: Recorded) -> float | None:
     """What a path holds in packets; none if its flows or its rate differ."""
     document = run.scenario.document
     path = document.get("path")
-    alike = not any(flow.get("rtt") for flow in document["flow"]) and not path_changes(document)
-    if path is None or not alike:
+    differ = any(flow.get("rtt") for flow in document["flow"])
+    change = any(event.get("rate") or event.get("delay") for event in document.get("event", ()))
+    if path is None or differ or change or path.get("trace"):
         return None
     packet = _core.quantity(str((document.get("tcp") or {}).get("packet", "")))
     return (
         _core.bits_per_second(str(path["rate"])) * _core.seconds(str(path["rtt"])) / 8 / (packet or (PACKET_BYTES,))[0]
     )
-
-
-def path_changes(document: Any) -> bool:
-    """Whether the rate or the delay of a link changes during the run."""
-    events = any(event.get("rate") or event.get("delay") for event in document.get("event", ()))
-    return events or bool((document.get("path") or {}).get("trace"))
 
 
 def _measured(run: Recorded, times: Numbers) -> Any:

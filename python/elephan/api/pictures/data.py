@@ -1,7 +1,8 @@
 """What a picture consists of: lines over time, lines and points over another quantity, or cells."""
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -13,6 +14,8 @@ class LackingError(_core.ScenarioError):
 
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+# The name of a flow in a legend begins with its number.
+FLOW = re.compile(r"^(flow \d+): .*?(?=( ssthresh)?$)")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Chart:
     until_s: float = 0.0
     window: tuple[float, float] | None = None
     marks: list[Mark] = field(default_factory=list)
+
+    def numbered(self) -> Self:
+        """With flows named by their numbers alone, for panels that are named by the algorithm."""
+        return replace(self, lines=[replace(line, name=FLOW.sub(r"\1", line.name)) for line in self.lines])
 
 
 # How a line is broken: "" is solid.
@@ -93,6 +100,10 @@ class Points:
     note: str = ""
     equal: bool = False
 
+    def numbered(self) -> Self:
+        """As of a chart."""
+        return replace(self, series=[replace(one, name=FLOW.sub(r"\1", one.name)) for one in self.series])
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -107,6 +118,10 @@ class Cells:
     values: list[list[float | None]]
     unit: str = ""
     note: str = ""
+
+    def numbered(self) -> Self:
+        """As of a chart: it has no lines."""
+        return self
 
 
 Picture = Chart | Points | Cells

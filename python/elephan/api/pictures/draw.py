@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
 from elephan.api.pictures.data import Cells, Chart, Mark, Numbers, Picture, Points, label
-from elephan.api.pictures.samples import numbered, numbered_points
 from elephan.base.plots import COLOURS, STYLE, Figure, thin
 from elephan.base.text import drawn, visible
 
@@ -26,9 +25,9 @@ LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
 
 
-def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH, *, caption: bool = True) -> Figure:
+def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
     """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first."""
-    pictures = [_numbered(one) if len(panels) > 1 else one for _, one in panels]
+    pictures = [one.numbered() if len(panels) > 1 else one for _, one in panels]
     first = pictures[0]
     narrow = width < WIDTH
     size = 8 if narrow else 9
@@ -46,7 +45,7 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         if isinstance(first, Cells):
             tall = max(tall, ROW * len(first.rows) + 1)
         head = _wrapped(title, int(width * 15))
-        note = _wrapped(first.note, int(width * 21)) if caption else ""
+        note = _wrapped(first.note, int(width * 21))
         # Further lines of the title and of the note make a figure longer: they take nothing from its axes.
         more = LINE * (head.count("\n") + note.count("\n"))
         made = Figure(figsize=(width, tall * rows + 0.5 + more))
@@ -71,16 +70,6 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         if note:
             made.supxlabel(note, fontsize=6, color=GREY, x=0.01, ha="left")
         return made
-
-
-def _numbered(picture: Picture) -> Picture:
-    match picture:
-        case Chart():
-            return numbered(picture)
-        case Points():
-            return numbered_points(picture)
-        case Cells():
-            return picture
 
 
 def _wrapped(text: str, letters: int) -> str:
@@ -134,11 +123,11 @@ def y_label(picture: Picture) -> str:
             return drawn(picture.y)
 
 
-def draw(axes: Axes, picture: Picture, *, texts: bool = True) -> None:
-    """Draw a picture with its labels; `texts` says whether marks have theirs."""
+def draw(axes: Axes, picture: Picture) -> None:
+    """Draw a picture with its labels."""
     match picture:
         case Chart():
-            _chart(axes, picture, texts=texts)
+            _chart(axes, picture)
         case Points():
             _points(axes, picture)
         case Cells():
@@ -168,7 +157,7 @@ def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture])
         shown[0].set_xlim(0, max(picture.until_s for picture in pictures if isinstance(picture, Chart)))
 
 
-def _chart(axes: Axes, chart: Chart, *, texts: bool) -> None:
+def _chart(axes: Axes, chart: Chart) -> None:
     highest = 0.0
     for line in chart.lines:
         known = np.isfinite(line.values)
@@ -183,12 +172,12 @@ def _chart(axes: Axes, chart: Chart, *, texts: bool) -> None:
         for low, high in ((0.0, chart.window[0]), (chart.window[1], end_s)):
             if high > low:
                 axes.axvspan(low, high, color=SHADE, linewidth=0, zorder=0)
-    rows = _mark(axes, chart.marks, end_s, texts=texts)
+    rows = _mark(axes, chart.marks, end_s)
     axes.set_xlim(0, end_s)
     axes.set_ylim(0, (highest or 1.0) * (1.05 + 0.07 * rows))
 
 
-def _mark(axes: Axes, marks: Sequence[Mark], end_s: float, *, texts: bool) -> int:
+def _mark(axes: Axes, marks: Sequence[Mark], end_s: float) -> int:
     """A thin line for each mark, and its text at the top; only ticks if there are many. Returns the rows of texts."""
     at_top = blended_transform_factory(axes.transData, axes.transAxes)
     if len(marks) > MOST_TEXTS:
@@ -203,7 +192,7 @@ def _mark(axes: Axes, marks: Sequence[Mark], end_s: float, *, texts: bool) -> in
         left = mark.time_s + length_s > end_s
         begins = mark.time_s - length_s if left else mark.time_s
         row = next((k for k, end in enumerate(ends) if end <= begins), len(ends))
-        if not texts or row >= MARK_ROWS:
+        if row >= MARK_ROWS:
             continue
         ends[row : row + 1] = [begins + length_s]
         axes.annotate(

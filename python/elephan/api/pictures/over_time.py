@@ -10,7 +10,7 @@ from elephan import _core
 from elephan.api.metrics import Metric, declared
 from elephan.api.pictures.data import Chart, LackingError, Line, Numbers, sentences
 from elephan.api.pictures.marks import marks
-from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, base_rtt_s, edges, mean_s, means, names
+from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, edges, mean_s, means, names
 
 # The suffix of a line's name if the line is the threshold of a window.
 SSTHRESH = " ssthresh"
@@ -82,7 +82,7 @@ def chart(run: Recorded, name: str) -> Chart:
     found, lines = (_of_flows if quantity.of == "flows" else _of_links)(run, name, quantity)
     steps = name == "drops"
     time_s, drawn = _on_one_grid(lines)
-    bounds = edges(time_s, mean_s(base_rtt_s(run), float(time_s[-1]))) if quantity.mean and len(time_s) > 1 else time_s
+    bounds = edges(time_s, mean_s(run.scenario, float(time_s[-1]))) if quantity.mean and len(time_s) > 1 else time_s
     averaged = ""
     if len(bounds) < len(time_s):
         time_s, drawn = _averaged(lines, bounds, steps=steps)

@@ -1,15 +1,13 @@
 """What pictures read of a run: its samples, the names of its lines, and the time over which means are taken."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from elephan import _core
+from elephan._core import ScenarioError
 from elephan.api.outline import network
-from elephan.api.pictures.data import Chart, Line, Numbers, Points, Series
+from elephan.api.pictures.data import Numbers
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.base.text import short
@@ -19,12 +17,8 @@ if TYPE_CHECKING:
 
 # Lines of a chart: as many as there are colours that all readers can distinguish.
 MOST_LINES = 8
-# The name of a flow in a legend begins with its number.
-FLOW = re.compile(r"^(flow \d+): .*?(?=( ssthresh)?$)")
 # Means are over this time and this many round-trip times, the longer of both, but over no more than this share of the run.
 MEAN_S, MEAN_RTTS, MEAN_SHARE = 1.0, 10, 0.1
-
-Named = TypeVar("Named", Line, Series)
 
 
 class Recorded(Protocol):
@@ -82,20 +76,6 @@ def names(run: Recorded) -> list[str]:
     ]
 
 
-def numbered(chart: Chart) -> Chart:
-    """The chart with flows named by their numbers alone, for panels that are named by the algorithm."""
-    return replace(chart, lines=[_numbered(line) for line in chart.lines])
-
-
-def numbered_points(points: Points) -> Points:
-    """The same of a picture over another quantity than time."""
-    return replace(points, series=[_numbered(series) for series in points.series])
-
-
-def _numbered(one: Named) -> Named:
-    return replace(one, name=FLOW.sub(r"\1", one.name))
-
-
 def describe(run: Recorded) -> str:
     """The title of a picture: the scenario, its path and its seed."""
     return f"{short(run.scenario.name, 60)}: {run.scenario.outline}, seed {run.scenario.document['seed']}"
@@ -108,24 +88,18 @@ def experiment(document: Mapping[str, Any]) -> str:
     return f"{flows} {'flow' if flows == 1 else 'flows'}{between}{network(document)}"
 
 
-def base_rtt_s(run: Recorded) -> float:
-    """The longest round-trip time of a flow without queueing in s; without `path`, the shortest that a flow measured."""
-    document = run.scenario.document
-    if document.get("path") is not None:
-        default = document["path"]["rtt"]
-        return max(_core.seconds(str(flow.get("rtt") or default)) for flow in [*document["flow"], {}])
-    samples = Samples(run, "flows", ["srtt_s"])
-    shortest = [float(seen.min()) for key in samples.keys if (seen := _positive(samples.of(key, "srtt_s"))).size]
-    return max(shortest, default=0.0)
+def base_rtt_s(scenario: Scenario) -> float | None:
+    """The longest round-trip time of a flow without queueing in s; none for a stored scenario that is no longer accepted."""
+    try:
+        longest: float = scenario.plan["base_rtt_s"]
+    except ScenarioError:
+        return None
+    return longest
 
 
-def _positive(values: Numbers) -> Numbers:
-    return values[values > 0]
-
-
-def mean_s(base_rtt_s: float, duration_s: float) -> float:
+def mean_s(scenario: Scenario, duration_s: float) -> float:
     """The time over which means are drawn: 1 s or ten round-trip times, at most a tenth of the run."""
-    return min(max(MEAN_S, MEAN_RTTS * base_rtt_s), MEAN_SHARE * duration_s)
+    return min(max(MEAN_S, MEAN_RTTS * (base_rtt_s(scenario) or 0)), MEAN_SHARE * duration_s)
 
 
 def means(time_s: Numbers, rates: Numbers, edges: Numbers) -> Numbers:

@@ -44,8 +44,6 @@ class Verdict(StrEnum):
     DEPENDENT = "dependent on an unpublished choice"
     UNDECIDED = "undecided"
     UNTESTABLE = "untestable here"
-    # Numbers of two machines: neither can be wrong about the other.
-    BESIDE = "side by side"
 
 
 class Kind(StrEnum):
@@ -55,7 +53,6 @@ class Kind(StrEnum):
     THEORY = "theory"
     SIMULATION = "simulation"
     KERNEL = "kernel"
-    HARDWARE = "hardware"
 
 
 KINDS = {
@@ -63,7 +60,6 @@ KINDS = {
     Kind.THEORY: "theory against our simulation",
     Kind.SIMULATION: "simulation against printed measurement",
     Kind.KERNEL: "kernel against printed measurement",
-    Kind.HARDWARE: "this machine beside the printed one",
 }
 
 
@@ -116,11 +112,6 @@ class Place:
     unit: str = ""
     statistic: Statistic = "mean"
     may_collapse: tuple[int, ...] = ()
-
-    @classmethod
-    def sampled(cls, name: str, above: float | None = None, below: float | None = None, unit: str = "") -> "Place":
-        """A place whose samples were taken without runs."""
-        return cls(name, (), lambda: None, above, below, unit)
 
     @classmethod
     def exact(
@@ -459,7 +450,7 @@ def dead(run: Run) -> str:
     # A timeout waits for the minimum at least; one that is doubled waits longer. A flow that starves beside another is a finding.
     tcp = run.scenario.shown.document["tcp"]
     rto_s = max(_core.seconds(tcp["rto_min"]), _core.seconds(tcp["rto_variance_min"]))
-    least = min(flow.timeouts for flow in summary.flows)
+    least = min(flow.timeouts or 0 for flow in summary.flows)
     waiting = least * rto_s / measured_s
     if waiting > MOST_IN_TIMEOUTS:
         return f"{least} timeouts or more of each flow, which waited for them during at least {100 * waiting:.0f} % of the time"

@@ -174,18 +174,6 @@ class Report:
         self.judgements.append(made)
         return made
 
-    def beside(self, group: str, unit: str, rows: Sequence[Row], reason: str) -> None:
-        """Keep printed numbers beside those of this machine, which is another: there is no verdict, for the `reason`."""
-        if not self.lab.claims:
-            made = Comparison(group, unit, Kind.HARDWARE, 0.0, tuple(rows), Verdict.BESIDE, reason)
-            self.comparisons.append(made)
-
-    def measured(self, claim: Claim, findings: Sequence[Finding]) -> None:
-        """Keep a claim of which samples were taken without runs."""
-        if self.lab.asks(claim.id):
-            verdict = decided(findings, claim.rule)
-            self.judgements.append(Judgement(claim, verdict, {ONLY: tuple(findings)}, {ONLY: verdict}))
-
     def untestable(self, claim: str, why: str) -> None:
         """Keep a claim that cannot be tested here, with the reason."""
         if not self.lab.asks(claim):

@@ -43,7 +43,6 @@ MEANINGS = {
     Verdict.DEPENDENT: "it holds under one plausible set of choices that the source leaves open, and fails under another",
     Verdict.UNDECIDED: "the intervals did not decide within the stated number of repeats",
     Verdict.UNTESTABLE: "no engine of Elephan can run what it takes",
-    Verdict.BESIDE: "numbers of two machines, which need not agree",
 }
 
 
@@ -144,9 +143,9 @@ def _head(full: Reports, reports: Reports, beside: Archive, pages: str) -> list[
     return [
         "# Published experiments, reproduced",
         "",
-        "Every table, figure and claim of five publications on high-speed transport protocols, run again and judged by intervals over repeats. Made by",
-        "`elephan reproduce all` and `elephan reproduce page`. Parameters come from the sources; where a source does not give one, the choice is",
-        "listed, and a verdict that depends on the choice is marked. Nothing was tuned.",
+        "Every table, figure and claim of five publications on high-speed transport protocols, run again and judged by intervals over repeats (without the",
+        "disks and network cards of Li 2006, appendix A). Made by `elephan reproduce all` and `elephan reproduce page`. Parameters come from the sources;",
+        "where a source does not give one, the choice is listed, and a verdict that depends on the choice is marked. Nothing was tuned.",
         "",
         _versions(reports),
         "",

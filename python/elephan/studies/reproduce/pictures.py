@@ -22,7 +22,6 @@ MARKS = {
     Verdict.DEPENDENT: ("#CC79A7", "p"),
     Verdict.UNDECIDED: ("#E6B800", "?"),
     Verdict.UNTESTABLE: ("#BBBBBB", "-"),
-    Verdict.BESIDE: ("#BBBBBB", "s"),
 }
 # Squares in a row of the overview.
 ACROSS = 40

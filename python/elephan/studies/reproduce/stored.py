@@ -156,7 +156,7 @@ def headings(comparison: Mapping[str, Any], engine: Engine) -> tuple[str, str]:
     """The heads of the columns of a comparison: our own theory is never called published, nor a formula a simulation."""
     return (
         "theory" if comparison["kind"] == Kind.THEORY else "published",
-        {Kind.FORMULA: "formula", Kind.HARDWARE: "this machine"}.get(comparison["kind"], NAMES[engine]),
+        "formula" if comparison["kind"] == Kind.FORMULA else NAMES[engine],
     )
 
 
@@ -182,20 +182,15 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
                 published_text(row),
                 ours_text(row),
                 *(rows_of.get((comparison["group"], row["system"]), "-") for rows_of in elsewhere.values()),
-                *(
-                    ["-"] * 2
-                    if comparison["kind"] == Kind.HARDWARE
-                    else [deviation(row["deviation"]), AGREES[row["agrees"]]]
-                ),
+                deviation(row["deviation"]),
+                AGREES[row["agrees"]],
             ]
             for row in comparison["rows"]
         ]
         title = comparison["group"]
         if comparison["cause_of"]:
             title = f"{comparison['cause_of']}, run again with {comparison['changed']}"
-        note = f"verdict: {comparison['verdict']}"
-        if comparison["kind"] != Kind.HARDWARE:
-            note += f"; band {100 * comparison['band']:g} %"
+        note = f"verdict: {comparison['verdict']}; band {100 * comparison['band']:g} %"
         if comparison["reason"] and comparison["verdict"] != "agrees":
             note += f"; {comparison['reason']}"
         tables.append(Table(title, head, rows, note))

@@ -1,10 +1,9 @@
 //! Loads a random scenario, runs it and checks the outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use elephan_metrics::table::Table;
-use elephan_metrics::{Control, Outcome, SoFar};
+use elephan_metrics::{Control, Outcome, SoFar, Uncontrolled};
 use elephan_scenario::{Error as Refusal, Plan, Scenario};
 use elephan_sim::{Error, check, run, run_as_one_site};
 use serde_json::Value;
@@ -14,31 +13,16 @@ use serde_json::Value;
 const MOST_EVENTS: f64 = 2e6;
 const MOST_ROWS: f64 = 1e5;
 const MOST_BYTES: f64 = 2e8;
-/// A run of so few events that takes longer than this is taken to be endless.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// One in this number of runs is repeated, and one in this number is cancelled midway.
 const AGAIN: u64 = 8;
 
-/// Ends an endless run, or a run that is to be cancelled.
-struct Watch {
-    began: Instant,
-    /// Whether the second query for progress cancels the run.
-    cancels: bool,
-    asked: AtomicBool,
-}
+/// The second query for progress cancels the run.
+#[derive(Default)]
+struct Cancels(AtomicBool);
 
-impl Watch {
-    fn new(cancels: bool) -> Self {
-        Self { began: Instant::now(), cancels, asked: AtomicBool::new(false) }
-    }
-}
-
-impl Control for Watch {
+impl Control for Cancels {
     fn goes_on(&self, _: &SoFar<'_>) -> bool {
-        !self.cancels || !self.asked.swap(true, Ordering::Relaxed)
-    }
-    fn is_cancelled(&self) -> bool {
-        self.began.elapsed() > PATIENCE
+        !self.0.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -125,8 +109,7 @@ pub fn load(document: &Value) -> Result<Loaded, String> {
 /// or the error.
 pub fn examine(plan: &Plan, seed: u64) -> Result<u64, String> {
     let estimate = &plan.estimate;
-    let carry_out = |watch: &Watch| run(plan, watch);
-    let outcome = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;
+    let outcome = run(plan, &Uncontrolled).map_err(|error| error.to_string())?;
     check(plan, &outcome)?;
     if outcome.events_handled as f64 > estimate.events.amount {
         return Err(format!(
@@ -146,17 +129,17 @@ pub fn examine(plan: &Plan, seed: u64) -> Result<u64, String> {
     if rows as f64 > estimate.rows.amount {
         return Err(format!("{rows} rows, where the estimate was {:?}", estimate.rows));
     }
-    let in_order = run_as_one_site(plan, &Watch::new(false)).map_err(|error| error.to_string())?;
+    let in_order = run_as_one_site(plan, &Uncontrolled).map_err(|error| error.to_string())?;
     if fingerprint(&outcome) != fingerprint(&in_order) {
         return Err("as one site it differs".to_owned());
     }
     if seed.is_multiple_of(AGAIN) {
-        let again = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;
+        let again = run(plan, &Uncontrolled).map_err(|error| error.to_string())?;
         if fingerprint(&outcome) != fingerprint(&again) {
             return Err("two runs of one seed differ".to_owned());
         }
     }
-    if seed % AGAIN == 1 && !matches!(carry_out(&Watch::new(true)), Err(Error::Cancelled)) {
+    if seed % AGAIN == 1 && !matches!(run(plan, &Cancels::default()), Err(Error::Cancelled)) {
         return Err("it was not cancelled".to_owned());
     }
     Ok(outcome.events_handled)

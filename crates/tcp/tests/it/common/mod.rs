@@ -33,7 +33,7 @@ pub fn config() -> Config {
     Config { packet: Bytes::new(1040), timestamps: false, ..Config::default() }
 }
 
-/// The same with timestamps.
+/// Standard TCP with SACK, timestamps and 1000-byte segments.
 pub fn stamped() -> Config {
     Config { packet: Bytes::new(1052), timestamps: true, ..Config::default() }
 }
@@ -53,7 +53,7 @@ pub fn undo(number: u8) -> Undo {
     [Undo::State, Undo::Windows, Undo::TwiceSsthresh][usize::from(number) % 3]
 }
 
-/// A receiver that acknowledges every segment at once.
+/// Standard TCP whose receiver acknowledges every segment at once.
 pub fn eager() -> Config {
     Config { delayed_ack: DelayedAck { segments: 1, ..DelayedAck::default() }, ..config() }
 }
@@ -85,15 +85,17 @@ pub struct Script {
 impl Script {
     /// An end that has connected, with Reno's window rules, at time zero of the script.
     pub fn sender(config: Config) -> Self {
-        Self::with("reno", config)
+        Self::controlled(controller("reno", &config), config)
     }
 
-    /// The same with another algorithm.
-    pub fn with(algorithm: &str, config: Config) -> Self {
-        Self::controlled(controller(algorithm, &config), config)
+    /// A connected end whose application wrote this number of segments, and that sent those that its window allows.
+    pub fn sending(config: Config, segments: u64) -> Self {
+        let mut script = Self::sender(config);
+        script.write(segments).sent();
+        script
     }
 
-    /// The same with this controller.
+    /// An end that has connected, with this controller.
     pub fn controlled(controller: Controller, config: Config) -> Self {
         let end = Endpoint::connect(&Stack::new(&config, controller), ISS);
         let mut script = Self::opening(end, Time::ZERO);
@@ -102,16 +104,13 @@ impl Script {
         script.now = RTT;
         script.echo = syn.ts_val;
         script.timestamps = syn.timestamps;
-        let flags = Flags::SYN | Flags::ACK;
-        let flags = if syn.flags.contains(Flags::ECE) { flags | Flags::ECE } else { flags };
+        let flags = if syn.flags.contains(Flags::ECE) { Flags::ECE } else { Flags::default() };
         script.receive(Segment {
-            seq: IRS,
-            flags,
-            mss: 1460,
+            flags: Flags::SYN | Flags::ACK | flags,
             window: 65_535,
             window_scale_plus_one: SHIFT + 1,
             sack_permitted: true,
-            ..script.bare_segment()
+            ..script.syn_ack()
         });
         assert!(script.end.is_established());
         script.take_bare(1);
@@ -125,19 +124,20 @@ impl Script {
         Self::receiver_controlled(controller("reno", &config), config)
     }
 
-    /// The same with this controller.
+    /// An end that was connected to, with this controller.
     pub fn receiver_controlled(controller: Controller, config: Config) -> Self {
         let uses_ecn = config.ecn || controller.governor().is_some_and(Governor::needs_ecn);
         let end = Endpoint::listen(&Stack::new(&config, controller), ISS);
         let mut script = Self::opening(end, Time::ZERO);
         script.timestamps = config.timestamps;
-        let mut syn = script.bare_segment();
-        syn = Segment { seq: IRS, ack: 0, flags: Flags::SYN, mss: 1460, ..syn };
-        syn = Segment { window_scale_plus_one: SHIFT + 1, sack_permitted: true, window: 65_535, ..syn };
-        if uses_ecn {
-            syn.flags |= Flags::ECE | Flags::CWR;
-        }
-        script.receive(syn);
+        let flags = if uses_ecn { Flags::ECE | Flags::CWR } else { Flags::default() };
+        script.receive(Segment {
+            flags: Flags::SYN | flags,
+            window: 65_535,
+            window_scale_plus_one: SHIFT + 1,
+            sack_permitted: true,
+            ..script.syn()
+        });
         let answer = script.take_bare(1)[0];
         script.now = RTT;
         script.echo = answer.ts_val;
@@ -145,6 +145,19 @@ impl Script {
         assert!(script.end.is_established());
         assert!(script.take_bare(0).is_empty());
         script
+    }
+
+    /// An end that has sent its SYN, at time zero.
+    pub fn connecting(config: &Config) -> Self {
+        let end = Endpoint::connect(&Stack::new(config, controller("reno", config)), ISS);
+        let mut script = Self::opening(end, Time::ZERO);
+        script.pump();
+        script
+    }
+
+    /// An end that waits for a SYN from the given time on, with this initial sequence number.
+    pub fn listening(config: &Config, iss: u32, now: Time) -> Self {
+        Self::opening(Endpoint::listen(&Stack::new(config, controller("reno", config)), iss), now)
     }
 
     /// An end before its handshake.
@@ -203,6 +216,29 @@ impl Script {
         panic!("the end wants to be woken for ever at {}", self.now);
     }
 
+    /// Advances time to the next timer, which runs out.
+    pub fn expire(&mut self) -> &mut Self {
+        self.now = self.end.poll_timeout();
+        self.end.on_timer(self.now);
+        self.pump();
+        self
+    }
+
+    /// The peer's SYN.
+    pub fn syn(&self) -> Segment {
+        Segment { seq: IRS, ack: 0, flags: Flags::SYN, mss: 1460, ..self.bare_segment() }
+    }
+
+    /// The peer's answer to our SYN.
+    pub fn syn_ack(&self) -> Segment {
+        Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..self.bare_segment() }
+    }
+
+    /// An ACK without data whose sequence number is this many bytes beyond the peer's first data.
+    pub fn segment_at(&self, bytes: u32) -> Segment {
+        Segment { seq: IRS.wrapping_add(1).wrapping_add(bytes), ..self.bare_segment() }
+    }
+
     /// An ACK without data, as the peer would send it now.
     pub fn bare_segment(&self) -> Segment {
         Segment {
@@ -229,7 +265,7 @@ impl Script {
         self.sack(next, &[])
     }
 
-    /// The same repeated `times` times: duplicate ACKs.
+    /// The peer sends the ACK of `next` this many times.
     pub fn dupacks(&mut self, next: u64, times: u64) -> &mut Self {
         for _ in 0..times {
             self.ack(next);
@@ -257,9 +293,8 @@ impl Script {
     }
 
     pub fn data_bytes(&mut self, bytes: Range<u64>) -> &mut Self {
-        let seq = IRS.wrapping_add(1).wrapping_add(bytes.start as u32);
         let len = (bytes.end - bytes.start) as u16;
-        self.receive(Segment { seq, len, ..self.bare_segment() })
+        self.receive(Segment { len, ..self.segment_at(bytes.start as u32) })
     }
 
     // ---- What the end did ----
@@ -269,6 +304,13 @@ impl Script {
     pub fn sent(&mut self) -> Vec<u64> {
         let first = ISS.wrapping_add(1);
         self.take_data().iter().map(|s| u64::from(s.seq.wrapping_sub(first)) / MSS).collect()
+    }
+
+    /// Asserts which data segments were sent since the last call.
+    #[track_caller]
+    pub fn sends(&mut self, numbers: impl AsRef<[u64]>) -> &mut Self {
+        assert_eq!(self.sent(), numbers.as_ref());
+        self
     }
 
     /// The data segments sent since the last call.
@@ -297,7 +339,7 @@ impl Script {
         self.bare.drain(..).map(|(_, segment)| segment).collect()
     }
 
-    /// The only ACK sent since the last call: the next segment that it expects, and its SACK blocks in bytes.
+    /// The only ACK sent since the last call: the next byte that it expects, and its SACK blocks in bytes.
     #[track_caller]
     pub fn acked(&mut self) -> (u64, Vec<Range<u64>>) {
         let segment = self.take_bare(1)[0];
@@ -306,11 +348,17 @@ impl Script {
         (offset(segment.ack), blocks)
     }
 
+    /// Asserts that one ACK was sent since the last call: the next byte that it expects, and its SACK blocks.
+    #[track_caller]
+    pub fn acks(&mut self, next: u64, blocks: &[Range<u64>]) -> &mut Self {
+        assert_eq!(self.acked(), (next, blocks.to_vec()));
+        self
+    }
+
     /// Asserts that the end sent nothing since the last call.
     #[track_caller]
     pub fn silent(&mut self) -> &mut Self {
-        assert_eq!(self.sent(), [0; 0]);
-        self.take_bare(0);
+        self.sends([]).take_bare(0);
         self
     }
 

@@ -23,7 +23,7 @@ from elephan.studies.reproduce.li2006.cells import (
     whole_sets,
     window,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Sets
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Read, Sets
 from elephan.studies.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
 
@@ -169,11 +169,15 @@ def figure_8_6(report: Chapter) -> None:
 
     def draw() -> Figure:
         lab = report.lab
-        shown = (("goodput (Mbit/s)", goodput), ("fairness", fairness), (METRICS["overhead"].label, overhead))
+        shown: dict[str, Read] = {
+            "goodput (Mbit/s)": goodput,
+            "fairness": fairness,
+            METRICS["overhead"].label: overhead,
+        }
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
             found = {n: lab.runs([queue_cell(lab, n, q) for q in SIZES], lab.pick(REPEATS[0], 2)) for n in SYSTEMS}
-            for axes, (label, read) in zip(figure.subplots(1, 3), shown, strict=True):
+            for axes, (label, read) in zip(figure.subplots(1, 3), shown.items(), strict=True):
                 for n in SYSTEMS:
                     axes.plot(SIZES, [fmean(read(r) for r in runs) for runs in found[n]], "o-", markersize=3, label=n)
                 axes.set_xscale("log")

@@ -29,7 +29,7 @@ ROUTER = (
     "packets on MB-NG (called relatively large)."
 )
 OWN_HOSTS, SHARED_HOSTS = "a host for each flow", "machines shared by flows"
-# What may decide a claim, as settings: the queue of DataTAG's router, and receivers. Who has a host is the other part of that.
+# What may decide a claim, as settings: the queue of DataTAG's router, and receivers. Which flows share a host is the other part of that.
 SETTINGS: dict[str, dict[str, str]] = {
     "a router's queue of 20 %": {},
     "a router's queue of 100 ms": {"path.buffer": "8333 packets"},

@@ -33,7 +33,7 @@ def used(run: Run) -> float:
     return run.summary.utilisation or 0.0
 
 
-# What becomes of the readings of the runs at a point: a sample, its unit if that is not the reading's, and the statistic over repeats.
+# How a sample is made of the readings of the runs at a point, with its unit if that is not the reading's, and the statistic over repeats.
 HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "value": (lambda x: x, None, "mean"),
     "share": (lambda x: x, None, "share"),
@@ -94,7 +94,7 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
 class Points:
     """Places, or printed numbers, one at each point of a grid.
 
-    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, what becomes of it;
+    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
     or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs.
     A place is bound `above` and `below`, or by such keys of its point; above 0 without any.
     """

@@ -1,5 +1,4 @@
 //! What the congestion controller receives: each ACK that carries new information, and each congestion event.
-#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +21,7 @@ enum Call {
 /// A window that does not grow, and is reduced to half; it keeps the calls, with the report of each.
 #[derive(Clone, Default)]
 struct Listener {
-    told: Arc<Mutex<Vec<(Call, Report)>>>,
+    calls: Arc<Mutex<Vec<(Call, Report)>>>,
     governs_recovery: bool,
     needs_rate: bool,
     needs_ecn: bool,
@@ -38,23 +37,24 @@ const STATES: [State; 5] = [State::Open, State::Disorder, State::Cwr, State::Rec
 
 impl Listener {
     fn note(&self, call: Call, limits: &mut Limits, report: &Report) {
-        self.told.lock().unwrap().push((call, *report));
+        self.calls.lock().unwrap().push((call, *report));
         limits.pacing_rate = self.rate;
     }
 
     /// The calls since the last call of this.
     fn calls(&self) -> Vec<(Call, Report)> {
-        std::mem::take(&mut self.told.lock().unwrap())
+        std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    /// Which of these were no ACKs.
+    /// The calls, other than for ACKs, since the last call of this.
     fn happened(&self) -> Vec<Call> {
         self.calls().into_iter().map(|(call, _)| call).filter(|&call| call != Call::Ack).collect()
     }
 
-    /// The reports of ACKs among these.
-    fn acks(&self) -> Vec<Report> {
-        self.calls().into_iter().filter(|&(call, _)| call == Call::Ack).map(|(_, report)| report).collect()
+    /// A value of the report of each ACK since the last call of this.
+    fn acks<T>(&self, value: impl Fn(&Report) -> T) -> Vec<T> {
+        let calls = self.calls();
+        calls.iter().filter(|(call, _)| *call == Call::Ack).map(|(_, report)| value(report)).collect()
     }
 }
 
@@ -105,26 +105,28 @@ impl Governor for Listener {
     }
 }
 
-/// A controller with a window of 10 in congestion avoidance.
-fn controlled(listener: &Listener, config: Config) -> (Controller, Config) {
+/// A controller with a window of 10.
+fn controller(listener: &Listener, config: &Config) -> Controller {
     let algorithm = AnyAlgorithm::Governor(Box::new(listener.clone()));
-    let config = Config { initial_ssthresh: Some(10), ..config };
-    (Controller::new(algorithm, SlowStart::Standard, config.quantisation, 10.0), config)
+    Controller::new(algorithm, SlowStart::Standard, config.quantisation, 10.0)
 }
 
-/// A window of 10 in congestion avoidance, and the calls that its governor receives.
-fn listening_as(listener: Listener, config: Config) -> (Script, Listener) {
-    let (controller, config) = controlled(&listener, config);
-    let mut tcp = Script::controlled(controller, config);
-    tcp.write(100);
-    if listener.rate == 0.0 {
-        tcp.sent();
-    }
-    (tcp, listener)
+/// Settings for a window of 10 in congestion avoidance.
+fn avoiding(config: Config) -> Config {
+    Config { initial_ssthresh: Some(10), ..config }
 }
 
+/// A window of 10 in congestion avoidance.
+fn governed(listener: &Listener, config: Config) -> Script {
+    Script::controlled(controller(listener, &config), avoiding(config))
+}
+
+/// A window of 10 in congestion avoidance, whose first segments were sent, and the calls that its governor receives.
 fn listening(config: Config) -> (Script, Listener) {
-    listening_as(Listener::default(), config)
+    let listener = Listener::default();
+    let mut tcp = governed(&listener, config);
+    tcp.write(100).sent();
+    (tcp, listener)
 }
 
 #[test]
@@ -133,26 +135,25 @@ fn an_ack_comes_with_what_it_delivered() {
     // all. Segments that were reported before are delivered once, and count for growth when they are
     // acknowledged cumulatively.
     let (mut tcp, listener) = listening(config());
-    tcp.until(100).ack(1).ack(4);
-    let acks = listener.acks();
-    let numbers = |acks: &[Report]| -> Vec<(f64, u64, [u32; 5])> {
-        let counts =
-            |ack: &Report| [ack.acked, ack.acked_cumulative, ack.prior_in_flight, ack.in_flight, ack.sacked];
-        acks.iter().map(|ack| (ack.growth, ack.delivered, counts(ack))).collect()
+    let numbers = |ack: &Report| {
+        let counts = [ack.acked, ack.acked_cumulative, ack.prior_in_flight, ack.in_flight, ack.sacked];
+        (ack.growth, ack.delivered, counts)
     };
-    assert_eq!(numbers(&acks), [(1.0, 1, [1, 1, 10, 9, 0]), (3.0, 4, [3, 3, 10, 7, 0])]);
+    tcp.until(100).ack(1).ack(4);
+    let acks = listener.acks(|ack| *ack);
+    assert_eq!([&acks[0], &acks[1]].map(numbers), [(1.0, 1, [1, 1, 10, 9, 0]), (3.0, 4, [3, 3, 10, 7, 0])]);
     for ack in &acks {
         assert_eq!((ack.rtt_ns, ack.min_rtt_ns, ack.now_ns), (100_000_000, 100_000_000, clock(tcp.now)));
         assert_eq!((ack.mss, ack.is_window_limited), (1000, 1));
     }
-    assert_eq!((acks[1].snd_una, acks[1].snd_nxt), (4000, 11_000));
+    assert_eq!((acks.len(), acks[1].snd_una, acks[1].snd_nxt), (2, 4000, 11_000));
     tcp.until(110).sack(4, &[5..7]);
-    assert_eq!(numbers(&listener.acks()), [(0.0, 6, [2, 0, 10, 8, 2])]);
+    assert_eq!(listener.acks(numbers), [(0.0, 6, [2, 0, 10, 8, 2])]);
     tcp.until(120).ack(7);
-    assert_eq!(numbers(&listener.acks()), [(3.0, 7, [1, 3, 10, 9, 0])]);
+    assert_eq!(listener.acks(numbers), [(3.0, 7, [1, 3, 10, 9, 0])]);
     // An ACK without new information is not passed on.
     tcp.ack(7).ack(6);
-    assert!(listener.acks().is_empty());
+    assert_eq!(listener.acks(numbers), []);
 }
 
 #[test]
@@ -165,9 +166,8 @@ fn a_round_ends_when_what_was_sent_after_it_began_is_acknowledged() {
         tcp.ack(next);
     }
     tcp.until(200).ack(11).ack(12);
-    let rounds: Vec<u64> = listener.acks().iter().map(|ack| ack.round).collect();
     // 11 segments had been sent when the first ACK was processed, not counting the one that it released.
-    assert_eq!(rounds, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
+    assert_eq!(listener.acks(|ack| ack.round), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
 }
 
 #[test]
@@ -175,58 +175,46 @@ fn nothing_is_worth_growth_in_recovery_and_at_its_end() {
     // 0 is lost: from the third report to the ACK that ends the recovery nothing counts for growth;
     // afterwards everything does.
     let (mut tcp, listener) = listening(config());
+    let growth = |ack: &Report| (ack.growth, ack.state);
     tcp.until(100).sack(0, &[1..4]).sack(0, &[1..8]);
-    assert_eq!(
-        listener.acks().iter().map(|ack| (ack.growth, ack.state)).collect::<Vec<_>>(),
-        [(0.0, State::Recovery.into()); 2]
-    );
+    assert_eq!(listener.acks(growth), [(0.0, State::Recovery.into()); 2]);
     tcp.until(200).ack(8).ack(10);
-    let end: Vec<(f64, u32)> = listener.acks().iter().map(|ack| (ack.growth, ack.state)).collect();
-    assert_eq!(end, [(0.0, State::Recovery.into()), (0.0, State::Open.into())]);
+    assert_eq!(listener.acks(growth), [(0.0, State::Recovery.into()), (0.0, State::Open.into())]);
     tcp.until(300).ack(11);
-    assert_eq!(listener.acks()[0].growth, 1.0);
+    assert_eq!(listener.acks(growth), [(1.0, State::Open.into())]);
 }
 
 #[test]
 fn a_reduction_comes_with_its_cause_and_what_is_in_flight() {
     let (mut tcp, listener) = listening(config());
-    let said = |listener: &Listener| -> Vec<(Call, u32, u64)> {
+    let reductions = |listener: &Listener| -> Vec<(Call, u32, u64)> {
         let calls = listener.calls().into_iter();
         let reductions = calls.filter(|(call, _)| matches!(call, Call::Congestion(_)));
         reductions.map(|(call, report)| (call, report.in_flight, report.delivered)).collect()
     };
     tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
     // Two segments of limited transmit; the ACK that shows the loss is not counted yet.
-    assert_eq!(said(&listener), [(Call::Congestion(Cause::Loss), 8, 2)]);
+    assert_eq!(reductions(&listener), [(Call::Congestion(Cause::Loss), 8, 2)]);
     tcp.until(100).sack(0, &[1..12]).until(1100);
-    assert_eq!(said(&listener), [(Call::Congestion(Cause::Timeout), 5, 11)]);
+    assert_eq!(reductions(&listener), [(Call::Congestion(Cause::Timeout), 5, 11)]);
 
     let (mut tcp, listener) = listening(Config { ecn: true, ..config() });
     tcp.ece = true;
     tcp.until(100).ack(4);
-    assert_eq!(said(&listener), [(Call::Congestion(Cause::Ecn), 6, 0)]);
+    assert_eq!(reductions(&listener), [(Call::Congestion(Cause::Ecn), 6, 0)]);
 
     // FlightSize (RFC 5681, section 2), which Standard TCP halves, does not count segments sent by limited transmit: it
     // is 10 for a loss; for a mark it is the data outstanding before its ACK.
-    let reno = || {
-        let mut tcp = Script::sender(Config { ecn: true, initial_ssthresh: Some(10), ..config() });
-        tcp.write(100).sent();
-        tcp
-    };
-    let mut tcp = reno();
-    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
-    assert_eq!(tcp.ssthresh(), 5.0);
+    let reno = || Script::sending(avoiding(Config { ecn: true, ..config() }), 100);
+    assert_eq!(reno().until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]).ssthresh(), 5.0);
     let mut tcp = reno();
     tcp.ece = true;
-    tcp.until(100).ack(4);
-    assert_eq!(tcp.ssthresh(), 5.0);
-    let mut tcp = reno();
-    tcp.until(1000);
-    assert_eq!(tcp.ssthresh(), 5.0);
+    assert_eq!(tcp.until(100).ack(4).ssthresh(), 5.0);
+    assert_eq!(reno().until(1000).ssthresh(), 5.0);
 }
 
 #[test]
-fn states_and_events_are_told_in_order() {
+fn states_and_events_are_reported_in_order() {
     use Call::{Congestion, Event as Happened, Start};
     let state = Call::State;
     let (mut tcp, listener) = listening(config());
@@ -261,17 +249,16 @@ fn states_and_events_are_told_in_order() {
 }
 
 #[test]
-fn the_first_data_after_an_idle_time_is_told() {
+fn the_first_data_after_an_idle_time_is_reported() {
     for (idle, event) in [(500, Event::Start), (5000, Event::Restart)] {
         let listener = Listener::default();
-        let (controller, config) = controlled(&listener, config());
-        let mut tcp = Script::controlled(controller, Config { initial_window: 3, ..config });
+        let mut tcp = governed(&listener, Config { initial_window: 3, ..config() });
         tcp.write(5).sent();
         tcp.until(100).ack(5);
         listener.calls();
         tcp.until(100 + idle).write(1);
         let calls = listener.calls();
-        assert_eq!(calls.iter().map(|call| call.0).collect::<Vec<_>>(), [Call::Event(event)]);
+        assert_eq!((calls.len(), calls[0].0), (1, Call::Event(event)));
         assert_eq!(calls[0].1.sent_ns, clock(ms(100)), "when data was sent before: the end of the handshake");
         assert_eq!(tcp.cwnd(), if event == Event::Restart { 3.0 } else { 10.0 });
     }
@@ -283,11 +270,9 @@ fn a_recovery_has_the_governors_window() {
     // lost: the retransmission, and no more.
     let listener = Listener { governs_recovery: true, in_recovery: 8.0, ..Listener::default() };
     let config = Config { window_reduction: elephan_tcp::WindowReduction::Prr, ..config() };
-    let (mut tcp, _listener) = listening_as(listener, config);
-    tcp.until(100).sack(0, &[1..4]);
-    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (8.0, 5.0));
-    let in_flight = tcp.end.snapshot().pipe / 1000;
-    assert_eq!(in_flight, 8);
+    let mut tcp = governed(&listener, config);
+    tcp.write(100).until(100).sack(0, &[1..4]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.pipe()), (8.0, 5.0, 8));
     // A timeout leaves the window to it.
     tcp.until(3000);
     assert_eq!(tcp.cwnd(), 8.0);
@@ -297,8 +282,8 @@ fn a_recovery_has_the_governors_window() {
 fn an_undo_is_the_governors_own() {
     for (undone, cwnd) in [(Some(9.0), 9.0), (None, 10.0)] {
         let listener = Listener { undone, ..Listener::default() };
-        let (mut tcp, listener) = listening_as(listener, Config { eifel: true, ..stamped() });
-        tcp.until(100).sack(0, &[1..4]);
+        let mut tcp = governed(&listener, Config { eifel: true, ..stamped() });
+        tcp.write(100).until(100).sack(0, &[1..4]);
         assert_eq!(tcp.cwnd(), 5.0);
         listener.calls();
         // The ACK of the first transmission, which was late.
@@ -306,7 +291,7 @@ fn an_undo_is_the_governors_own() {
         tcp.echo = 101;
         tcp.ack(4);
         assert_eq!(tcp.cwnd(), cwnd);
-        // The end of a reduction that was undone is not told.
+        // The end of a reduction that was undone is not reported.
         assert_eq!(listener.happened(), [Call::State(State::Open)]);
     }
 }
@@ -314,8 +299,8 @@ fn an_undo_is_the_governors_own() {
 #[test]
 fn segments_leave_at_the_governors_pacing_rate() {
     // 1000 bytes at 100 kB/s: one for each 10 ms.
-    let (mut tcp, _listener) = listening_as(Listener { rate: 100_000.0, ..Listener::default() }, config());
-    tcp.until(45);
+    let mut tcp = governed(&Listener { rate: 100_000.0, ..Listener::default() }, config());
+    tcp.write(100).until(45);
     assert_eq!(tcp.sent_at(), [(0, 0.0), (1, 10.0), (2, 20.0), (3, 30.0), (4, 40.0)]);
 }
 
@@ -323,12 +308,12 @@ fn segments_leave_at_the_governors_pacing_rate() {
 fn a_constant_rate_is_what_is_sampled() {
     // A segment for each millisecond arrives after 100 ms: 1 segment/ms.
     let listener = Listener { needs_rate: true, ..Listener::default() };
-    let (mut tcp, listener) = listening_as(listener, config());
+    let mut tcp = governed(&listener, config());
+    tcp.write(100);
     for next in 1..=60 {
         tcp.until(100 + 10 * next).ack(next);
     }
-    let acks = listener.acks();
-    for ack in &acks[20..] {
+    for ack in &listener.acks(|ack| *ack)[20..] {
         let rate = ack.rate;
         assert_eq!(rate.interval_ns, i64::from(rate.delivered) * 10_000_000, "{rate:?}");
         assert_eq!((rate.is_app_limited, rate.lost, rate.sent_in_flight), (0, 0, 10_000));
@@ -339,17 +324,12 @@ fn a_constant_rate_is_what_is_sampled() {
 #[test]
 fn samples_of_an_idle_application_say_so() {
     let listener = Listener { needs_rate: true, ..Listener::default() };
-    let (controller, config) = controlled(&listener, config());
-    let mut tcp = Script::controlled(controller, config);
-    tcp.write(3).sent();
-    tcp.until(100).ack(3);
-    tcp.until(150).write(40);
-    tcp.until(250);
+    let mut tcp = governed(&listener, config());
+    tcp.write(3).until(100).ack(3).until(150).write(40).until(250);
     for next in 4..=30 {
         tcp.ack(next);
     }
-    let flags: Vec<(u64, u32)> =
-        listener.acks().iter().map(|ack| (ack.delivered, ack.rate.is_app_limited)).collect();
+    let flags = listener.acks(|ack| (ack.delivered, ack.rate.is_app_limited));
     // What was sent before a write that follows an idle time, and what was sent until that was delivered.
     assert_eq!(flags[0], (3, 1));
     assert!(flags[1..].iter().any(|&(_, limited)| limited == 0), "{flags:?}");
@@ -360,8 +340,7 @@ fn each_mark_is_echoed_where_the_governor_needs_it() {
     // RFC 8257, section 3.2: an ACK at once where the mark of a segment differs from that of the one before; otherwise
     // every second segment is acknowledged, and CWR changes nothing.
     let listener = Listener { needs_ecn: true, ..Listener::default() };
-    let (controller, config) = controlled(&listener, config());
-    let mut tcp = Script::receiver_controlled(controller, config);
+    let mut tcp = Script::receiver_controlled(controller(&listener, &config()), avoiding(config()));
     let mut acks = Vec::new();
     for (number, mark) in [false, true, true, true, false, false, false].into_iter().enumerate() {
         tcp.marked = mark;
@@ -375,17 +354,14 @@ fn each_mark_is_echoed_where_the_governor_needs_it() {
 #[test]
 fn marks_that_are_echoed_are_counted() {
     let listener = Listener { needs_ecn: true, ..Listener::default() };
-    let (mut tcp, listener) = listening_as(listener, config());
+    let mut tcp = governed(&listener, config());
+    tcp.write(100);
     assert!(tcp.end.ecn_capable() || !listener.calls().is_empty());
     tcp.ece = true;
     tcp.until(100).ack(4);
     tcp.ece = false;
     tcp.until(200).ack(8);
-    let acks = listener.acks();
-    assert_eq!(
-        acks.iter().map(|ack| (ack.delivered, ack.delivered_ce)).collect::<Vec<_>>(),
-        [(4, 4), (8, 4)]
-    );
+    assert_eq!(listener.acks(|ack| (ack.delivered, ack.delivered_ce)), [(4, 4), (8, 4)]);
 }
 
 #[test]
