@@ -323,9 +323,15 @@ READINGS = {
 }
 
 
+def label_of(name: str) -> str:
+    """The name of a reading with its unit, for a picture."""
+    unit = READINGS[name].unit
+    return f"{name} ({unit})" if unit else name
+
+
 def draw(report: Chapter, name: str, title: str, *, log: bool = False) -> None:
     """Let a report plot a reading of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
-    reading = READINGS[name]
+    read = READINGS[name].read
     lab, scenario, times = report.lab, report.named["scenario"], report.named["every rtt"]
 
     def drawing() -> Figure:
@@ -334,14 +340,14 @@ def draw(report: Chapter, name: str, title: str, *, log: bool = False) -> None:
             for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
                 for system in NEW if scenario == FRIENDLY else SYSTEMS:
                     found = lab.runs([cell(lab, scenario, system, rate, rtt) for rtt in times], lab.pick(REPEATS[0], 2))
-                    values = [[value for run in runs if (value := reading.read(run)) is not None] for runs in found]
+                    values = [[value for run in runs if (value := read(run)) is not None] for runs in found]
                     axes.plot(times, [fmean(v) if v else math.nan for v in values], "o-", markersize=3, label=system)
                 axes.set_xscale("log")
                 if log:
                     axes.set_yscale("log")
                 axes.set_title(f"{rate} Mbit/s")
                 axes.set_xlabel("round-trip time (ms)")
-            figure.axes[0].set_ylabel(f"{name} ({reading.unit})" if reading.unit else name)
+            figure.axes[0].set_ylabel(label_of(name))
             figure.axes[-1].legend(fontsize=7)
             figure.suptitle(title, fontsize=10)
             return figure

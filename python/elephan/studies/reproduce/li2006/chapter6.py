@@ -115,10 +115,6 @@ def figure_6_1(lab: Lab) -> Report:
     """HSTCP, Scalable, H-TCP, BIC: back-off and growth of each epoch. The figures themselves have no numbers."""
     arms = {name: Arm.of("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
     report = Chapter(lab, arm=lambda _, at: arms[at["system"]], looks=ONCE)
-
-    def last(run: Run) -> float | None:
-        return back_off(run, -2)
-
     beta = [
         (name, printed("li2006", "Sec 6.1", metric, "li-6.1-cwnd")[name][0])
         for name, metric in (("Scalable TCP", "beta"), ("H-TCP", "beta_max"), ("BicTCP", "beta"))
@@ -127,7 +123,7 @@ def figure_6_1(lab: Lab) -> Report:
     report.rows(
         "window after a loss over that before it, by the algorithms' parameters",
         "1",
-        Points("{system}, last epoch", last).at({"system printed": beta}),
+        Points("{system}, last epoch", lambda run: back_off(run, -2)).at({"system printed": beta}),
         Points("{system}, second loss", lambda run: back_off(run, 2)).at(second),
         kind=Kind.THEORY,
         band=0.03,

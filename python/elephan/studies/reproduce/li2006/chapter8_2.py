@@ -15,16 +15,15 @@ from elephan.studies.reproduce.li2006.cells import (
     PAYLOAD,
     REPEATS,
     TIE,
-    fairness,
     goodput,
+    label_of,
     on_cells,
-    overhead,
     queue_cell,
     whole_sets,
     window,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Read, Sets
-from elephan.studies.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Sets
+from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 LOSSES = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -50,8 +49,7 @@ def _theory(system: str, loss: float, chosen: str) -> float:
 )
 def figure_8_1(report: Chapter) -> None:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
-    lab = report.lab
-    group = "mean window at the switch of modes"
+    lab, group = report.lab, "mean window at the switch of modes"
     report.rows(group, "segments", Points("{system}", "window").at(SWITCHES), variants=whole_sets(lab), looks=(10, 30))
     report.formula(
         "window at the switch of modes, by the response function",
@@ -169,20 +167,16 @@ def figure_8_6(report: Chapter) -> None:
 
     def draw() -> Figure:
         lab = report.lab
-        shown: dict[str, Read] = {
-            "goodput (Mbit/s)": goodput,
-            "fairness": fairness,
-            METRICS["overhead"].label: overhead,
-        }
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
             found = {n: lab.runs([queue_cell(lab, n, q) for q in SIZES], lab.pick(REPEATS[0], 2)) for n in SYSTEMS}
-            for axes, (label, read) in zip(figure.subplots(1, 3), shown.items(), strict=True):
+            for axes, name in zip(figure.subplots(1, 3), ("goodput", "fairness", "overhead"), strict=True):
+                read = report.readings[name].read
                 for n in SYSTEMS:
                     axes.plot(SIZES, [fmean(read(r) for r in runs) for runs in found[n]], "o-", markersize=3, label=n)
                 axes.set_xscale("log")
                 axes.set_xlabel("queue (% of the product)")
-                axes.set_title(label)
+                axes.set_title(label_of(name))
             figure.axes[0].legend(fontsize=7)
             figure.axes[2].set_yscale("symlog", linthresh=0.1)
             return figure

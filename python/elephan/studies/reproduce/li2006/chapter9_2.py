@@ -75,8 +75,6 @@ def figure_9_16(report: Chapter) -> None:
 # Such a router has steps of one hundredth, while a single Scalable flow that fills the class needs one drop in 100,000 packets.
 PROFILES = ((750, 7500, 0.001), (750, 7500, 0.01), (2500, 7500, 0.01))
 DROPTAIL = '"droptail"'
-
-
 # Where the first slow start ends: at the rate of the class, or by losses.
 CAPTURED, UNLIMITED = "slow start up to the rate of the class", "slow start until the first loss"
 STARTS = Sets((CAPTURED, UNLIMITED), "a first slow start up to the rate of the class, and one until the first loss.")
