@@ -210,18 +210,17 @@ class Chapter(Report):
             reading, how = self.readings[name], how or "value"
         else:
             reading = Reading(of.read)
-        _, unit, statistic = HOW.get(how, HOW["value"])
+        of_runs = how in ("runs", "point")
+        _, unit, statistic = HOW["value" if of_runs else how]
         unit = next(one for one in (of.unit, unit, reading.unit) if one is not None)
         for at in points(of.grid, self.named):
             known = {**self.named, **at}
             each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
-            if how in HOW:
+            if not of_runs:
                 read = reader(reading, how, chosen)
-            elif how == "point":
-                read = partial(reading.read, at)
             else:
-                read = reading.read
+                read = partial(reading.read, at) if how == "point" else reading.read
             read = mean_of(read, len(each)) if of.over else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
