@@ -10,7 +10,8 @@ use crate::limits::{Limits, Meter};
 use crate::message::{Answer, Arrivals, BYTES_PER_ARRIVAL, BYTES_PER_TEST};
 use crate::registry::{Live, MOST_DATAGRAMS, Receiving, lock};
 
-/// How long a server may take to answer, a stranger to show the token, and an admitted client to say the next thing. No test of the gate ends by it.
+/// How long a server may take to answer, a stranger to show the token, and an admitted client to say the next thing.
+/// No test of the gate ends by it.
 pub const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1_000_000 } else { 10 });
 
 /// A session that is being served. Times are those since it began.
