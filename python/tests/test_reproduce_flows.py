@@ -32,6 +32,17 @@ def test_convergence_is_of_the_throughput_over_five_seconds():
     assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 15, last]), 2, within_s=10) == Time(10.0, seen=False)
 
 
+def test_times_of_which_hardly_any_converged_can_be_drawn():
+    class Once(Lab):
+        def runs(self, arms, repeats):
+            last = [2.4 * 1e9 * 1448 / 1500 / 2] * 10
+            once = [flows(goodput_bit_s=[[0.0] * 10, last])]
+            return [once + [flows(goodput_bit_s=[[0.0] * 10, [0.0] * 10])] * (repeats - 1) for _ in arms]
+
+    figure = nabeshima2004._curves(Once("unused"), nabeshima2004.ALONE, {2: (2, 1000)}, "flows")()
+    assert [label.get_text() for label in figure.axes[0].get_legend().get_texts()] == list(nabeshima2004.NAMES.values())
+
+
 def test_convergence_by_slow_start_is_before_the_second_reduction():
     share = 1e9 * 1448 / 1500 / 2
     last = [0.0] * 5 + [1.1 * share] * 5

@@ -283,7 +283,8 @@ def _curves(lab: Lab, scenario: str, points: Mapping[int, tuple[int, int]], labe
                 found = {x: interval(times[cc, x], "median", ALPHA) for x in points}
                 end = {x: max(time.seconds for time in times[cc, x]) for x in points}
                 middle = [min(one.value, end[x]) for x, one in found.items()]
-                below = [m - max(one.low, 0.0) for m, one in zip(middle, found.values(), strict=True)]
+                # Where hardly any converged, even the lower end is beyond the end.
+                below = [max(m - max(one.low, 0.0), 0.0) for m, one in zip(middle, found.values(), strict=True)]
                 above = [min(one.high, end[x]) - m for m, (x, one) in zip(middle, found.items(), strict=True)]
                 drawn = axes.errorbar(
                     list(points), middle, [below, above], fmt="o-", markersize=4, capsize=2, label=name
