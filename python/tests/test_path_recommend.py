@@ -30,6 +30,12 @@ def path(folder: Path, **keys: Any) -> Path:
     return folder / scenario.FILE
 
 
+@pytest.fixture
+def found(tmp_path: Path) -> Estimates:
+    """What is known of that path."""
+    return read_path(path(tmp_path))[0]
+
+
 def test_the_intervals_count_where_the_file_has_the_measured_values(tmp_path: Path) -> None:
     file = path(tmp_path)
     found, _ = read_path(file)
@@ -85,8 +91,7 @@ def test_a_policed_path_carries_what_the_policer_passes(tmp_path: Path) -> None:
     assert "20 Mbit/s" in (tmp_path / "path.toml").read_text()
 
 
-def test_a_transfer_that_is_simulated_whole_ends_when_a_run_of_it_ends(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_a_transfer_that_is_simulated_whole_ends_when_a_run_of_it_ends(found: Estimates) -> None:
     advice = recommend(found, 10e6, [Way("cubic", 1)], draws=1)
     assert not advice.is_extrapolated
     assert advice.ways[0].finish_s.low is None
@@ -98,8 +103,7 @@ def test_a_transfer_that_is_simulated_whole_ends_when_a_run_of_it_ends(tmp_path:
     assert run.transfers["end_s"][0] == pytest.approx(advice.ways[0].finish_s.value, abs=0.15)
 
 
-def test_a_long_transfer_takes_what_its_steady_state_gives(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_a_long_transfer_takes_what_its_steady_state_gives(found: Estimates) -> None:
     advice = recommend(found, 1e11, ways(["reno", "cubic"], [1, 4]), draws=4)
     assert advice.is_extrapolated
     assert any("extrapolated" in note for note in advice.notes)
@@ -121,9 +125,8 @@ def test_a_long_transfer_takes_what_its_steady_state_gives(tmp_path: Path) -> No
         assert (lose[4] or 0) > (lose[1] or 0)
 
 
-def test_losses_on_the_wire_ask_for_more_than_one_stream_of_standard_tcp(tmp_path: Path) -> None:
+def test_losses_on_the_wire_ask_for_more_than_one_stream_of_standard_tcp(found: Estimates) -> None:
     loss = Value(unit="1", value=2e-3, low=1.9e-3, high=2.1e-3)
-    found, _ = read_path(path(tmp_path))
     found = msgspec.structs.replace(found, loss=loss)
     advice = recommend(found, 1e10, ways(["reno"], [1, 8]), draws=2)
     assert advice.ways[0].way.streams == 8
@@ -132,28 +135,24 @@ def test_losses_on_the_wire_ask_for_more_than_one_stream_of_standard_tcp(tmp_pat
     assert (times[1] or 0) > 2 * (times[8] or 0)
 
 
-def test_algorithms_of_ours_are_loaded(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_algorithms_of_ours_are_loaded(found: Estimates) -> None:
     advice = recommend(found, 1e7, [Way("scalable", 2, paced=True)], draws=1)
     command = advice.command("far")
     assert command == 'elephan transfer send FILE far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
 
 
-def test_the_same_seed_gives_the_same_advice(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_the_same_seed_gives_the_same_advice(found: Estimates) -> None:
     one, two = (recommend(found, 1e8, ways(["cubic"], [1]), draws=3) for _ in range(2))
     assert one == two
 
 
-def test_the_cost_grows_with_what_is_asked(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_the_cost_grows_with_what_is_asked(found: Estimates) -> None:
     _, duration_s, core_s = cost(found, 1e12, 4, 5)
     assert cost(found, 1e12, 8, 5)[2] > core_s > cost(found, 1e12, 4, 2)[2]
     assert cost(found, 1e5, 4, 5)[1] < duration_s
 
 
-def test_the_progress_is_of_as_many_simulations_as_were_announced(tmp_path: Path) -> None:
-    found, _ = read_path(path(tmp_path))
+def test_the_progress_is_of_as_many_simulations_as_were_announced(found: Estimates) -> None:
     shares: list[float] = []
     candidates = ways(["reno", "cubic"], [1])
     recommend(found, 1e5, candidates, draws=2, progress=shares.append)
@@ -168,14 +167,7 @@ def test_the_command(tmp_path: Path) -> None:
         "recommend",
         "--path",
         str(file),
-        "--size",
-        "1GB",
-        "--cc",
-        "reno,bbr",
-        "--streams",
-        "1",
-        "--draws",
-        "2",
+        *["--size", "1GB", "--cc", "reno,bbr", "--streams", "1", "--draws", "2"],
     ]
     done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -28,8 +28,6 @@ pub struct Packet {
     pub window: u16,
     /// Flag SYN.
     pub syn: bool,
-    /// Flag FIN.
-    pub fin: bool,
     /// Flag ACK.
     pub ack_set: bool,
     /// Option of a SYN: maximum segment size.
@@ -121,7 +119,6 @@ pub(crate) fn parse(frame: &Frame, data: &[u8], whole: u32, time_ns: i64) -> Con
         bytes,
         window: tcp.window_size(),
         syn: tcp.syn(),
-        fin: tcp.fin(),
         ack_set: tcp.ack(),
         mss: None,
         scale: None,

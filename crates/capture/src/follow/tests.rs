@@ -17,7 +17,6 @@ fn packet(from: usize, time_ns: i64, seq: u32, ack: u32, payload: u32) -> Packet
         bytes: payload + 40,
         window: 1000,
         syn: false,
-        fin: false,
         ack_set: true,
         mss: None,
         scale: None,

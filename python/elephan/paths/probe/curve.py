@@ -10,7 +10,7 @@ import numpy as np
 
 from elephan.paths.estimates import Value, absent
 from elephan.paths.probe.budget import Share
-from elephan.paths.probe.figures import Array, median
+from elephan.paths.probe.figures import Array, median, median_rate
 from elephan.paths.probe.session import Seen, Session
 
 # Parts of the estimated rate that are offered.
@@ -100,10 +100,7 @@ def of_points(points: list[Point], cost: int) -> Curve:
         reason = "no offered load exceeded the path"
         saturated = absent("bit/s", reason, low=max((one.received for one in known), default=None))
     else:
-        value, low, high = median(over)
-        saturated = Value(
-            unit="bit/s", value=value, low=low, high=high, method=f"median of {len(over)} overloads", cost_bytes=cost
-        )
+        saturated = median_rate(over, f"median of {len(over)} overloads", cost)
     return Curve(points, available, saturated, cost)
 
 
@@ -119,8 +116,9 @@ def cross(points: list[Point], capacity: Value, cost: int) -> Value | None:
     if len(over) < 2:
         return absent("bit/s", "no offered load exceeded the path")
     others: Array = np.array([one.offered * (capacity.value / one.received - 1) for one in over])
-    value, low, high = median(np.maximum(others, 0.0))
+    others = np.maximum(others, 0.0)
+    value, _, high = median(others)
     method = "share of an overloaded first-in first-out queue"
     if value < LEAST_CROSS * capacity.value:
         return Value(unit="bit/s", value=0.0, low=0.0, high=max(high, value), method=method, cost_bytes=cost)
-    return Value(unit="bit/s", value=value, low=low, high=high, method=method, cost_bytes=cost)
+    return median_rate(others, method, cost)

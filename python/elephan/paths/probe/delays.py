@@ -61,7 +61,6 @@ def of_series(seen: Seen) -> Delays | None:
     sizes, times, cost = seen.sizes[whole], seen.round_trip[whole], seen.cost
     base, _ = lower_line(sizes, times)
     (low, high), _ = lower_line_interval(sizes, times, 1)
-    value, low, high = around(base, low, high)
     method = "shortest round-trip time of each packet size, extrapolated to size 0"
     figures = {"rtt_s_per_byte": _slope(sizes, times, "of a byte there and back", cost)}
     notes = []
@@ -78,7 +77,7 @@ def of_series(seen: Seen) -> Delays | None:
             notes.append(f"the clocks drift apart by {abs(gains) * 1e6:.1f} us in a second; this was removed")
     sent = int(seen.was_sent.sum())
     return Delays(
-        Value(unit="s", value=value, low=low, high=high, method=method, cost_bytes=cost),
+        around("s", base, low, high, method, cost),
         _jitter(figures["forward_jitter_s"], float(np.percentile(above["forward"], MOST_OF_THEM))),
         share_value(seen.reordered, len(np.unique(seen.order)), "arrived after a later one (RFC 4737)", cost),
         share_value(seen.duplicated, sent, "arrived again", cost),
@@ -98,19 +97,16 @@ def _slope(sizes: Array, delay: Array, what: str, cost: int) -> Value:
     """The time of a byte; the least rate of the slowest hop is its inverse."""
     _, steep = lower_line(sizes, delay)
     _, (low, high) = lower_line_interval(sizes, delay, 2)
-    value, low, high = around(steep, low, high)
-    return Value(
-        unit="s/B", value=value, low=low, high=high, method=f"shortest delays by size: {what}", cost_bytes=cost
-    )
+    return around("s/B", steep, low, high, f"shortest delays by size: {what}", cost)
 
 
 def _percentile(above: Array, percent: float, cost: int) -> Value:
     """A percentile with an interval by a bootstrap."""
     random = np.random.default_rng(3)
     found = [np.percentile(random.choice(above, len(above)), percent) for _ in range(200)]
-    value, low, high = around(float(np.percentile(above, percent)), *map(float, np.percentile(found, [2.5, 97.5])))
+    value, low, high = (float(np.percentile(*one)) for one in ((above, percent), (found, 2.5), (found, 97.5)))
     method = f"percentile {percent:g} of the delay above the shortest of a packet's size"
-    return Value(unit="s", value=value, low=low, high=high, method=method, cost_bytes=cost)
+    return around("s", value, low, high, method, cost)
 
 
 def _jitter(found: Value, most_s: float) -> Value:

@@ -42,6 +42,12 @@ def median(samples: Array) -> tuple[float, float, float]:
     return float(np.median(ordered)), float(ordered[low]), float(ordered[count - 1 - low])
 
 
+def median_rate(rates: Array, method: str, cost: int) -> Value:
+    """The median of rates in bit/s as a figure."""
+    value, low, high = median(rates)
+    return Value(unit="bit/s", value=value, low=low, high=high, method=method, cost_bytes=cost)
+
+
 def slope(x: Array, y: Array) -> float:
     """The slope of the line of least squares."""
     x = x - x.mean()
@@ -70,10 +76,11 @@ def lower_line_interval(sizes: Array, times: Array, seed: int) -> tuple[tuple[fl
     return (float(low[0]), float(high[0])), (float(low[1]), float(high[1]))
 
 
-def around(value: float, low: float, high: float) -> tuple[float, float, float]:
-    """A value and an interval that holds it: that of a resampled minimum may lie on one side. Nothing is below zero."""
+def around(unit: str, value: float, low: float, high: float, method: str, cost: int) -> Value:
+    """A figure with an interval that holds it: that of a resampled minimum may lie on one side. Nothing is below zero."""
     value = max(0.0, value)
-    return value, max(0.0, min(low, value)), max(high, value)
+    low, high = max(0.0, min(low, value)), max(high, value)
+    return Value(unit=unit, value=value, low=low, high=high, method=method, cost_bytes=cost)
 
 
 def drift(at: Array, delay: Array) -> float:

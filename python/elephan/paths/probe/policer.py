@@ -14,7 +14,7 @@ from elephan.paths.probe.budget import Share
 from elephan.paths.probe.buffer import ENOUGH, OVERLOAD, plateau
 from elephan.paths.probe.curve import OVER, Point
 from elephan.paths.probe.delays import HOSTS_S
-from elephan.paths.probe.figures import Array, median
+from elephan.paths.probe.figures import Array, median_rate
 from elephan.paths.probe.session import Seen, Session
 
 # Overloads that have to be like one another, trains, and packets of a train.
@@ -92,9 +92,8 @@ def links(trains: Sequence[Seen], rate: Value) -> Value:
             rates.append(float(seen.sizes[1:passed].sum()) * 8 / span_s)
     if len(rates) < LEAST:
         return rate
-    value, low, high = median(np.array(rates))
     method = f"median dispersion of what passed the policer at once of {len(rates)} packet trains"
-    return Value(unit="bit/s", value=value, low=low, high=high, method=method, cost_bytes=rate.cost_bytes)
+    return median_rate(np.array(rates), method, rate.cost_bytes)
 
 
 def measure(session: Session, share: Share, mtu: int, rate: Value) -> Bucket:
@@ -119,9 +118,8 @@ def of_series(seen: Seen, rate: Value) -> Bucket:
     size = float(np.median(seen.sizes))
     edges = np.linspace(0, len(passed) - 1, PARTS + 1).astype(int)
     rates = np.diff(edges) * size * 8 / np.diff(passed[edges])
-    value, low, high = median(rates)
     method = f"{len(passed)} packets that passed the policer while it dropped others"
-    found = Value(unit="bit/s", value=value, low=low, high=high, method=method, cost_bytes=seen.cost)
+    found = median_rate(rates, method, seen.cost)
     return Bucket(found, _burst(seen, found))
 
 

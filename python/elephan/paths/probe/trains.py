@@ -10,7 +10,7 @@ import numpy as np
 
 from elephan.paths.estimates import Value, absent
 from elephan.paths.probe.budget import Share
-from elephan.paths.probe.figures import Array, median
+from elephan.paths.probe.figures import Array, median_rate
 from elephan.paths.probe.session import Seen, Session
 
 TRAINS = 20
@@ -74,7 +74,5 @@ def of_series(found: list[Seen], cost: int) -> Trains:
         if len(rates) < ENOUGH:
             reason = "the budget sufficed for too few trains"
         return Trains(absent("bit/s", reason, low=float(np.median(rates[:, 1]))), len(found), len(useful))
-    value, low, high = median(useful[:, 1])
     method = f"median dispersion of {len(useful)} packet trains, of {len(found)} sent"
-    rate = Value(unit="bit/s", value=value, low=low, high=high, method=method, cost_bytes=cost)
-    return Trains(rate, len(found), len(useful))
+    return Trains(median_rate(useful[:, 1], method, cost), len(found), len(useful))
