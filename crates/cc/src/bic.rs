@@ -155,36 +155,23 @@ mod tests {
         // Loss below the target: target 0.9 * 800.04 = 720.036, window 640.032.
         // ACK of 2: (720.036 - 640.032)/4 = 20.001; 640.032 + 2 * 20.001/640.032 = 640.0945.
         let mut history = History::of("bic").at(1000.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 800.0);
-        history.ack(1.0);
-        close(history.cwnd(), 800.04, 1e-9);
-        history.loss();
-        close(history.cwnd(), 640.032, 1e-9);
-        history.ack(2.0);
-        close(history.cwnd(), 640.0945, 1e-6);
+        history.loss().window_is(800.0);
+        history.ack(1.0).window_near(800.04, 1e-9);
+        history.loss().window_near(640.032, 1e-9);
+        history.ack(2.0).window_near(640.0945, 1e-6);
     }
 
     #[test]
     fn without_fast_convergence_the_target_is_the_window_at_the_loss() {
         // As above, but target 800.04: (800.04 - 640.032)/4 = 40.002, at most 32.
         let mut history = History::of("bic").set("fast_convergence", false).at(1000.0);
-        history.loss();
-        history.ack(1.0);
-        history.loss();
-        history.ack(2.0);
-        close(history.cwnd(), 640.032 + 2.0 * 32.0 / 640.032, 1e-9);
+        history.loss().ack(1.0).loss().ack(2.0).window_near(640.032 + 2.0 * 32.0 / 640.032, 1e-9);
     }
 
     #[test]
     fn a_silence_is_no_short_queue() {
         let mut history = History::of("bic").set("low_utilisation", true).at(1245.0);
-        history.rtt = Time::from_millis(150);
-        history.ack(1.0);
-        history.loss();
-        history.rtt = Time::from_millis(100);
-        history.idle(60.0);
-        history.ack_worth(1.0, 0.0);
+        history.rtt_becomes(150).ack(1.0).loss().rtt_becomes(100).idle(60.0).idle_acks(1);
         let before = history.cwnd();
         history.ack(1.0);
         close((history.cwnd() - before) * before, 32.0, 1e-6);
@@ -197,13 +184,9 @@ mod tests {
         // target it grows by 32 too, but by at least 0.05 * 996 = 49.8.
         let history_with = |detect: bool, queueing_ms: u64, seconds: u32| {
             let mut history = History::of("bic").set("low_utilisation", detect).at(1245.0);
-            history.rtt = Time::from_millis(150);
-            history.ack(1.0);
-            history.loss();
-            history.rtt = Time::from_millis(100 + queueing_ms);
+            history.rtt_becomes(150).ack(1.0).loss().rtt_becomes(100 + queueing_ms);
             for _ in 0..100 * seconds {
-                history.wait(0.01);
-                history.ack_worth(1.0, 0.0);
+                history.wait(0.01).idle_acks(1);
             }
             let before = history.cwnd();
             history.ack(1.0);

@@ -121,18 +121,13 @@ impl Algorithm for Compound {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
-
     use crate::Cause;
     use crate::history::{History, close};
 
     /// A round trip of a thousand ACKs without a queue: of the 12.5 segments that they add at 10,000, 12.4 are the delay
     /// window's.
     fn thousand_acks(history: &mut History) {
-        for _ in 0..1000 {
-            history.ack(1.0);
-        }
-        history.round += 1;
+        history.acks(1000, 1.0).next_round();
     }
 
     #[test]
@@ -140,10 +135,8 @@ mod tests {
         // 10000^0.75/8 = 125 segments in a round trip, 0.0125 for each. At 10 it is less than 1: Standard TCP.
         for (cwnd, added) in [(10_000.0, 0.0125), (10.0, 0.1)] {
             let mut history = History::of("compound").at(cwnd);
-            history.round_of(100, 1.0);
-            close(history.cwnd(), cwnd + added, 1e-9);
-            history.ack(2.0);
-            close(history.cwnd(), cwnd + 3.0 * added, 2e-2 * added);
+            history.round_of(100, 1.0).window_near(cwnd + added, 1e-9);
+            history.ack(2.0).window_near(cwnd + 3.0 * added, 2e-2 * added);
         }
     }
 
@@ -153,13 +146,10 @@ mod tests {
         let mut history = History::of("compound").at(10_000.0);
         history.controller = history.controller.with_ssthresh(10_000.0);
         thousand_acks(&mut history);
-        close(history.cwnd(), 10_012.5, 1e-2);
-        history.round_of(110, 0.0);
-        history.ack(1.0);
-        close(history.cwnd(), 10_000.1, 1e-3);
+        history.window_near(10_012.5, 1e-2);
+        history.round_of(110, 0.0).ack(1.0).window_near(10_000.1, 1e-3);
         let before = history.cwnd();
-        history.ack(1.0);
-        close(history.cwnd(), before + 1.0 / before, 1e-9);
+        history.ack(1.0).window_near(before + 1.0 / before, 1e-9);
         assert!(!history.controller.in_slow_start());
     }
 
@@ -169,8 +159,7 @@ mod tests {
         let mut history = History::of("compound").set("eta", 0.01).at(10_000.0);
         thousand_acks(&mut history);
         let before = history.cwnd();
-        history.round_of(110, 1.0);
-        close(history.cwnd(), before - 0.01 * before / 11.0 + 1.0 / before, 1e-9);
+        history.round_of(110, 1.0).window_near(before - 0.01 * before / 11.0 + 1.0 / before, 1e-9);
     }
 
     #[test]
@@ -179,11 +168,9 @@ mod tests {
         for (beta, left) in [(0.5, 5006.25), (0.75, 5000.05)] {
             let mut history = History::of("compound").set("beta", beta).at(10_000.0);
             thousand_acks(&mut history);
-            history.loss();
-            close(history.cwnd(), left, 1e-2);
+            history.loss().window_near(left, 1e-2);
             // A queue takes the rest of the delay window.
-            history.round_of(110, 1.0);
-            close(history.cwnd(), 5000.05, 1e-2);
+            history.round_of(110, 1.0).window_near(5000.05, 1e-2);
         }
     }
 
@@ -193,8 +180,7 @@ mod tests {
         thousand_acks(&mut history);
         history.event(Cause::Timeout);
         close(history.ssthresh(), 5006.25, 1e-2);
-        history.round_of(200, 1.0);
-        assert_eq!(history.cwnd(), 2.0);
+        history.round_of(200, 1.0).window_is(2.0);
     }
 
     #[test]
@@ -203,14 +189,12 @@ mod tests {
         // 9.8 are queued: an ACK adds 500^0.75/8/500 = 0.0264. At 103 ms 14.6 are queued, and leave.
         for (ms, change) in [(102, 0.0264), (103, -14.56)] {
             let mut history = History::of("compound").at(100.0);
-            history.round_of(108, 0.0);
-            history.loss();
-            assert_eq!(history.cwnd(), 50.0);
-            history.rtt = Time::from_millis(100);
+            history.round_of(108, 0.0).loss().window_is(50.0);
+            history.rtt_becomes(100);
             while history.cwnd() < 500.0 {
                 history.ack(1.0);
             }
-            history.round += 1;
+            history.next_round();
             let before = history.cwnd();
             history.round_of(ms, 1.0);
             close(history.cwnd() - before, change, 0.01);

@@ -336,23 +336,21 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{History, close};
+    use crate::history::History;
 
     #[test]
     fn slow_start_ends_at_ssthresh_and_the_rest_counts_beyond() {
         // 9.5 and an ACK of 2: 0.5 to ssthresh, and 1.5/10 beyond.
         let mut history = History::of("reno").starting(9.5);
         history.controller = history.controller.with_ssthresh(10.0);
-        history.ack(2.0);
-        close(history.cwnd(), 10.15, 1e-12);
+        history.ack(2.0).window_near(10.15, 1e-12);
     }
 
     #[test]
     fn no_growth_in_recovery() {
         let mut history = History::of("reno");
         history.in_recovery = true;
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 10.0);
+        history.ack(1.0).window_is(10.0);
     }
 
     #[test]
@@ -393,10 +391,8 @@ mod tests {
         assert_eq!(windows, [4.0, 4.0, 4.0, 5.0]);
         let mut history =
             History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 101.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 102.0);
+        history.ack(1.0).window_is(101.0);
+        history.ack(1.0).window_is(102.0);
     }
 
     #[test]
@@ -406,67 +402,49 @@ mod tests {
         let mut history =
             History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
         history.controller = history.controller.with_ssthresh(102.0);
-        history.ack(1.0);
-        history.ack(4.0);
-        for _ in 0..60 {
-            history.ack(1.0);
-        }
-        assert_eq!(history.cwnd(), 102.0);
-        for _ in 0..40 {
-            history.ack(1.0);
-        }
-        assert_eq!(history.cwnd(), 103.0);
+        history.ack(1.0).ack(4.0).acks(60, 1.0).window_is(102.0);
+        history.acks(40, 1.0).window_is(103.0);
     }
 
     #[test]
     fn a_loss_and_moderation_forget_growth_that_is_not_complete() {
         // 3/4 of a segment is accumulated at 4.
         let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(4.0);
-        for _ in 0..3 {
-            history.ack(1.0);
-        }
+        history.acks(3, 1.0);
         let waiting = history.clone();
-        history.loss();
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 2.0);
+        history.loss().ack(1.0).window_is(2.0);
         history.controller.undo(Undo::State, Time::ZERO);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 5.0);
+        history.ack(1.0).window_is(5.0);
 
         let mut history = waiting;
         history.controller.moderate(3.7);
-        assert_eq!(history.cwnd(), 3.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 3.0);
+        history.window_is(3.0);
+        history.ack(1.0).window_is(3.0);
     }
 
     #[test]
     fn moderation_only_lowers() {
         let mut history = History::of("reno").at(20.0);
         history.controller.moderate(30.0);
-        assert_eq!(history.cwnd(), 20.0);
+        history.window_is(20.0);
         history.controller.moderate(0.0);
-        assert_eq!(history.cwnd(), 1.0);
+        history.window_is(1.0);
     }
 
     #[test]
     fn undo_takes_back_the_last_event_once() {
         let mut history = History::of("reno").at(20.0);
-        history.loss();
-        history.loss();
+        history.loss().loss();
         history.controller.undo(Undo::State, Time::ZERO);
-        assert_eq!(history.cwnd(), 10.0);
+        history.window_is(10.0);
         history.controller.undo(Undo::State, Time::ZERO);
-        assert_eq!(history.cwnd(), 10.0);
+        history.window_is(10.0);
     }
 
     #[test]
     fn undo_leaves_a_window_that_has_outgrown_what_it_was() {
         let mut history = History::of("reno").starting(20.0);
-        history.loss();
-        for _ in 0..400 {
-            history.ack(1.0);
-        }
+        history.loss().acks(400, 1.0);
         let cwnd = history.cwnd();
         assert!(cwnd > 20.0);
         history.controller.undo(Undo::State, Time::ZERO);

@@ -137,26 +137,18 @@ mod tests {
         // ACK at t = 2: W_est = 70.0151; W_cubic(2.1) = 100 + 0.4 (2.1 - 4.2171633)^3 = 100 - 0.4 * 9.4899706
         //   = 96.2040118; (96.2040118 - 70.0075630)/70.0075630 = 0.3741946: window 70.3817576.
         let mut history = History::of("cubic").at(100.0);
-        history.loss();
-        close(history.cwnd(), 70.0, 1e-12);
-        history.ack(1.0);
-        close(history.cwnd(), 70.007_563_0, 1e-7);
-        history.wait(2.0);
-        history.ack(1.0);
-        close(history.cwnd(), 70.381_757_6, 1e-6);
+        history.loss().window_near(70.0, 1e-12);
+        history.ack(1.0).window_near(70.007_563_0, 1e-7);
+        history.wait(2.0).ack(1.0).window_near(70.381_757_6, 1e-6);
 
         // Fast convergence: W_max = 70.3817576 * 0.85 = 59.8244940, window 49.2672303, and K follows from the
         // two: cbrt((59.8244940 - 49.2672303)/0.4) = cbrt(26.3931592) = 2.9773886. (RFC 8312's cbrt(W_max *
         // 0.3/0.4) = 3.5536 would not begin at the current window.)
         // ACK at 0, then at K less the 0.1 s round trip: W_cubic = W_max; from 49.2779763 (with
         // W_est = 49.2672303 + 0.5294118/49.2672303), (59.8244940 - 49.2779763)/49.2779763 = 0.2140209.
-        history.loss();
-        close(history.cwnd(), 49.267_230_3, 1e-6);
-        history.ack(1.0);
-        close(history.cwnd(), 49.277_976_3, 1e-6);
-        history.wait(2.977_388_6 - 0.1);
-        history.ack(1.0);
-        close(history.cwnd(), 49.491_997_2, 1e-6);
+        history.loss().window_near(49.267_230_3, 1e-6);
+        history.ack(1.0).window_near(49.277_976_3, 1e-6);
+        history.wait(2.977_388_6 - 0.1).ack(1.0).window_near(49.491_997_2, 1e-6);
     }
 
     #[test]
@@ -164,12 +156,8 @@ mod tests {
         // As above, with ACKs of two segments: W_est = 70 + 2 * 0.5294118/70 = 70.0151261 at t = 0; at t = 2 the cubic
         // function is 96.2040118, and 2 * (96.2040118 - 70.0151261)/70.0151261 = 0.7480920.
         let mut history = History::of("cubic").at(100.0);
-        history.loss();
-        history.ack(2.0);
-        close(history.cwnd(), 70.015_126_1, 1e-7);
-        history.wait(2.0);
-        history.ack(2.0);
-        close(history.cwnd(), 70.763_218_1, 1e-6);
+        history.loss().ack(2.0).window_near(70.015_126_1, 1e-7);
+        history.wait(2.0).ack(2.0).window_near(70.763_218_1, 1e-6);
     }
 
     #[test]
@@ -179,15 +167,8 @@ mod tests {
         // After 2 s: 70 + 0.4 * 2.1^3 = 73.7044; (73.7044 - 70.0075630)/70.0075630 = 0.0528063.
         for (seconds, window) in [(5.0, 70.507_563), (2.0, 70.060_369)] {
             let mut history = History::of("cubic").at(100.0);
-            history.event(Cause::Timeout);
-            for _ in 0..69 {
-                history.ack(1.0);
-            }
-            close(history.cwnd(), 70.0, 1e-9);
-            history.ack(1.0);
-            history.wait(seconds);
-            history.ack(1.0);
-            close(history.cwnd(), window, 1e-5);
+            history.event(Cause::Timeout).acks(69, 1.0).window_near(70.0, 1e-9);
+            history.ack(1.0).wait(seconds).ack(1.0).window_near(window, 1e-5);
         }
     }
 
@@ -195,12 +176,7 @@ mod tests {
     fn time_in_which_the_window_is_not_the_limit_does_not_count() {
         let after = |idle: f64| {
             let mut history = History::of("cubic").at(100.0);
-            history.loss();
-            history.ack(1.0);
-            history.wait(idle);
-            history.ack_worth(1.0, 0.0);
-            history.wait(1.0);
-            history.ack(1.0);
+            history.loss().ack(1.0).wait(idle).idle_acks(1).wait(1.0).ack(1.0);
             history.cwnd()
         };
         close(after(100.0), after(0.0), 1e-9);
@@ -214,14 +190,9 @@ mod tests {
             let mut history = History::of("cubic").at(150.0);
             history.loss();
             while history.cwnd() < 110.0 {
-                history.wait(0.001);
-                history.ack(1.0);
+                history.wait(0.001).ack(1.0);
             }
-            history.idle(seconds);
-            history.wait(0.1);
-            history.ack_worth(1.0, growth);
-            history.wait(0.1);
-            history.ack(1.0);
+            history.idle(seconds).wait(0.1).ack_worth(1.0, growth).wait(0.1).ack(1.0);
             history.cwnd()
         };
         for growth in [0.0, 1.0] {
@@ -232,10 +203,7 @@ mod tests {
     #[test]
     fn a_window_of_100_that_rests_for_10_s_grows_by_a_segment_at_most() {
         let mut history = History::of("cubic").at(100.0);
-        history.ack(1.0);
-        history.idle(10.0);
-        history.wait(0.1);
-        history.ack(100.0);
+        history.ack(1.0).idle(10.0).wait(0.1).ack(100.0);
         assert!(history.cwnd() < 102.0, "{}", history.cwnd());
     }
 
@@ -260,8 +228,7 @@ mod tests {
             for _ in 0..10 {
                 let mut left = 1.0 / p;
                 while left > 0.0 {
-                    history.wait(rtt / history.cwnd());
-                    history.ack(1.0);
+                    history.wait(rtt / history.cwnd()).ack(1.0);
                     left -= 1.0;
                 }
                 history.loss();

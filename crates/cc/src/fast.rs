@@ -165,12 +165,11 @@ mod tests {
     /// A connection at window `cwnd` with 10 ms of queueing, after two round trips.
     fn queueing_10_ms(cwnd: f64) -> History {
         let mut history = History::of("fast").set("alpha_low", 0.0).at(cwnd);
-        history.rtt = Time::from_millis(110);
+        history.rtt_becomes(110);
         // The first ACK makes an update without a goodput. With no alpha it would only shrink the window, so
         // it comes while nothing is queued.
         history.min_rtt = history.rtt;
-        history.round_trip();
-        history.round_trip();
+        history.round_trip().round_trip();
         history.min_rtt = Time::from_millis(100);
         history
     }
@@ -179,9 +178,7 @@ mod tests {
     fn goodput_is_that_of_the_time_in_which_data_was_sent() {
         // As below, with a silence before the update: alpha is still 200.
         let mut history = queueing_10_ms(1000.0);
-        history.idle(10.0);
-        history.ack(1.0);
-        close(history.cwnd(), 1_000.054_545_5, 1e-6);
+        history.idle(10.0).ack(1.0).window_near(1_000.054_545_5, 1e-6);
     }
 
     #[test]
@@ -189,19 +186,14 @@ mod tests {
         // Two round trips of 1000 segments in 110 ms, 1460 bytes: 106 Mbit/s, alpha = 200.
         // Target 0.5 * 1000 + 0.5 (100/110 * 1000 + 200) = 1054.5454545, by 0.0545455 for each segment.
         let mut history = queueing_10_ms(1000.0);
-        assert_eq!(history.cwnd(), 1000.0);
-        history.ack(1.0);
-        close(history.cwnd(), 1_000.054_545_5, 1e-6);
-        history.ack(2.0);
-        close(history.cwnd(), 1_000.163_636_4, 1e-6);
-        history.round_trip();
-        close(history.cwnd(), 1_054.545_454_5, 1e-6);
+        history.window_is(1000.0);
+        history.ack(1.0).window_near(1_000.054_545_5, 1e-6);
+        history.ack(2.0).window_near(1_000.163_636_4, 1e-6);
+        history.round_trip().window_near(1_054.545_454_5, 1e-6);
         history.round_trip();
         // Now 0.5 * 1054.545 + 0.5 (958.678 + 200) = 1106.612.
-        history.round_trip();
-        close(history.cwnd(), 1106.612, 1e-3);
-        history.loss();
-        close(history.cwnd(), 553.306, 1e-3);
+        history.round_trip().window_near(1106.612, 1e-3);
+        history.loss().window_near(553.306, 1e-3);
     }
 
     #[test]
@@ -210,9 +202,7 @@ mod tests {
         // 935 are 99.3, 950 are 100.9. Target: w (0.5 + 0.5/1.1) + alpha/2.
         for (cwnd, alpha) in [(92.0, 0.0), (97.0, 20.0), (935.0, 20.0), (950.0, 200.0)] {
             let mut history = queueing_10_ms(cwnd);
-            history.ack(1.0);
-            history.round_trip();
-            close(history.cwnd(), cwnd * (0.5 + 0.5 / 1.1) + alpha / 2.0, 1e-6);
+            history.ack(1.0).round_trip().window_near(cwnd * (0.5 + 0.5 / 1.1) + alpha / 2.0, 1e-6);
         }
     }
 
@@ -239,23 +229,20 @@ mod tests {
     #[test]
     fn after_a_loss_it_waits_for_two_round_trips() {
         let mut history = queueing_10_ms(1000.0);
-        history.ack_worth(1.0, 0.0);
-        history.loss();
+        history.idle_acks(1).loss();
         for moved in [false, false, true] {
             history.ack(1.0);
             assert_eq!(history.cwnd() != 500.0, moved);
-            history.round += 1;
+            history.next_round();
         }
     }
 
     #[test]
     fn after_a_timeout_the_start_lasts_until_a_round_is_measured() {
         let mut history = queueing_10_ms(1000.0);
-        history.event(crate::Cause::Timeout);
-        history.ack(1.0);
+        history.event(crate::Cause::Timeout).ack(1.0);
         assert_eq!(history.ssthresh(), 500.0);
-        history.round += 1;
-        history.ack(1.0);
+        history.next_round().ack(1.0);
         assert_eq!(history.ssthresh(), 2.0);
     }
 
@@ -264,9 +251,7 @@ mod tests {
     #[test]
     fn leaves_a_window_of_one_though_there_is_a_queue() {
         let mut history = History::of("fast").at(100.0);
-        history.round_trip();
-        history.event(crate::Cause::Timeout);
-        history.rtt = Time::from_millis(150);
+        history.round_trip().event(crate::Cause::Timeout).rtt_becomes(150);
         for _ in 0..20 {
             history.round_trip();
         }
@@ -283,31 +268,22 @@ mod tests {
                 history.rtt = Time::from_secs_f64(f64::max(0.1, history.cwnd() / 10_000.0));
                 history.round_trip();
             }
-            close(history.cwnd(), 1200.0, 1.0);
+            history.window_near(1200.0, 1.0);
         }
     }
 
     #[test]
     fn its_start_doubles_every_other_round_trip_until_there_is_a_queue() {
         let mut history = History::of("fast").starting(10.0);
-        let mut windows = Vec::new();
-        for _ in 0..5 {
-            history.round_trip();
-            windows.push(history.cwnd());
-        }
-        for (found, expected) in windows.iter().zip([20.0, 20.0, 40.0, 40.0, 80.0]) {
-            close(*found, expected, 1e-9);
+        for window in [20.0, 20.0, 40.0, 40.0, 80.0] {
+            history.round_trip().window_near(window, 1e-9);
         }
         // 0.7 ms is below the threshold; 0.8 ms is above.
         history.rtt = Time::from_secs_f64(0.1007);
-        history.round_trip();
-        history.ack(1.0);
+        history.round_trip().ack(1.0);
         assert!(history.controller.in_slow_start());
         history.rtt = Time::from_secs_f64(0.1008);
-        history.round += 1;
-        history.ack(1.0);
-        history.round += 1;
-        history.ack(1.0);
+        history.next_round().ack(1.0).next_round().ack(1.0);
         assert!(!history.controller.in_slow_start());
     }
 }

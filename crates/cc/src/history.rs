@@ -123,13 +123,46 @@ impl History {
         self.controller.ssthresh()
     }
 
+    /// Asserts the window.
+    #[track_caller]
+    pub fn window_is(&mut self, cwnd: f64) -> &mut Self {
+        self.window_near(cwnd, 0.0)
+    }
+
+    /// Asserts that the window is within `tolerance` of `cwnd`.
+    #[track_caller]
+    pub fn window_near(&mut self, cwnd: f64, tolerance: f64) -> &mut Self {
+        close(self.cwnd(), cwnd, tolerance);
+        self
+    }
+
+    /// The next ACKs have this round-trip time, in milliseconds.
+    pub fn rtt_becomes(&mut self, ms: u64) -> &mut Self {
+        self.rtt = Time::from_millis(ms);
+        self
+    }
+
+    /// The next ACK is of the next round trip.
+    pub fn next_round(&mut self) -> &mut Self {
+        self.round += 1;
+        self
+    }
+
     /// An ACK of `segments`, now.
-    pub fn ack(&mut self, segments: f64) {
-        self.ack_worth(segments, if self.in_recovery { 0.0 } else { segments });
+    pub fn ack(&mut self, segments: f64) -> &mut Self {
+        self.ack_worth(segments, if self.in_recovery { 0.0 } else { segments })
+    }
+
+    /// `count` ACKs of `segments`, now.
+    pub fn acks(&mut self, count: u32, segments: f64) -> &mut Self {
+        for _ in 0..count {
+            self.ack(segments);
+        }
+        self
     }
 
     /// An ACK of `segments`, now, which counts `growth` segments for window growth.
-    pub fn ack_worth(&mut self, segments: f64, growth: f64) {
+    pub fn ack_worth(&mut self, segments: f64, growth: f64) -> &mut Self {
         self.delivered += segments;
         self.controller.on_ack(&Ack {
             now: self.now,
@@ -141,20 +174,24 @@ impl History {
             state: if self.in_recovery { State::Recovery } else { State::Open },
             ..ack(self.rtt)
         });
+        self
+    }
+
+    /// `count` ACKs of one segment that allow no growth.
+    pub fn idle_acks(&mut self, count: u32) -> &mut Self {
+        for _ in 0..count {
+            self.ack_worth(1.0, 0.0);
+        }
+        self
     }
 
     /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`.
-    pub fn round_of(&mut self, ms: u64, growth: f64) {
-        self.rtt = Time::from_millis(ms);
-        for _ in 0..3 {
-            self.ack_worth(1.0, 0.0);
-        }
-        self.round += 1;
-        self.ack_worth(1.0, growth);
+    pub fn round_of(&mut self, ms: u64, growth: f64) -> &mut Self {
+        self.rtt_becomes(ms).idle_acks(3).next_round().ack_worth(1.0, growth)
     }
 
     /// A congestion event, now, with a window in flight.
-    pub fn event(&mut self, cause: Cause) {
+    pub fn event(&mut self, cause: Cause) -> &mut Self {
         self.controller.on_congestion(&Congestion {
             now: self.now,
             cause,
@@ -162,22 +199,24 @@ impl History {
             delivered: self.delivered,
             ..loss(self.cwnd())
         });
+        self
     }
 
     /// A loss, now, with a window in flight.
-    pub fn loss(&mut self) {
-        self.event(Cause::Loss);
+    pub fn loss(&mut self) -> &mut Self {
+        self.event(Cause::Loss)
     }
 
     /// Lets `seconds` pass in which nothing is in flight, until more data is sent.
-    pub fn idle(&mut self, seconds: f64) {
-        self.wait(seconds);
-        self.controller.resume(Time::from_secs_f64(seconds));
+    pub fn idle(&mut self, seconds: f64) -> &mut Self {
+        self.wait(seconds).controller.resume(Time::from_secs_f64(seconds));
+        self
     }
 
     /// Lets `seconds` pass without an ACK.
-    pub fn wait(&mut self, seconds: f64) {
+    pub fn wait(&mut self, seconds: f64) -> &mut Self {
         self.now += Time::from_secs_f64(seconds);
+        self
     }
 
     /// ACKs of one segment, spread over the round trip, until the window in flight at its start is
@@ -200,8 +239,9 @@ impl History {
     }
 
     /// One round trip.
-    pub fn round_trip(&mut self) {
+    pub fn round_trip(&mut self) -> &mut Self {
         self.round_trip_to(f64::INFINITY);
+        self
     }
 
     /// How many round trips it takes until the window reaches `target`.

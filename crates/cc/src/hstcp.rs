@@ -258,14 +258,10 @@ mod tests {
         // ACK of 2:      737.0048727 + 2 * 6/737.0048727 = 737.0211549.
         // loss:          0.65 * 737.0211549 = 479.0637507.
         let mut history = History::of("hstcp").set("response", "table").at(1100.0);
-        history.ack(1.0);
-        close(history.cwnd(), 1_100.007_272_7, 1e-7);
-        history.loss();
-        close(history.cwnd(), 737.004_872_7, 1e-7);
-        history.ack(2.0);
-        close(history.cwnd(), 737.021_154_9, 1e-7);
-        history.loss();
-        close(history.cwnd(), 479.063_750_7, 1e-7);
+        history.ack(1.0).window_near(1_100.007_272_7, 1e-7);
+        history.loss().window_near(737.004_872_7, 1e-7);
+        history.ack(2.0).window_near(737.021_154_9, 1e-7);
+        history.loss().window_near(479.063_750_7, 1e-7);
     }
 
     #[test]
@@ -273,10 +269,8 @@ mod tests {
         // ACK at 1000: 1000 + 7.8599/1000 = 1000.0078599. Loss: b at 1000.0079 is smaller than at 1000 by
         // 0.4 * 7.9e-6/7.689 = 4e-7, 0.3298779; 0.6701221 * 1000.0078599 = 670.1274.
         let mut history = History::of("hstcp").at(1000.0);
-        history.ack(1.0);
-        close(history.cwnd(), 1_000.007_859_9, 1e-6);
-        history.loss();
-        close(history.cwnd(), 670.1274, 1e-4);
+        history.ack(1.0).window_near(1_000.007_859_9, 1e-6);
+        history.loss().window_near(670.1274, 1e-4);
         assert_eq!(history.ssthresh(), history.cwnd());
     }
 }

@@ -200,14 +200,9 @@ mod tests {
         // After 1 s: alpha = 1, 2 (1 - 0.5) * 1/50 = 0.02: 50.02.
         // After 3 s: alpha = 1 + 10 * 2 + 0.25 * 4 = 22, scaled by 100 ms/100 ms: 22/50.02 = 0.4398241.
         let mut history = History::of("htcp").at(100.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 50.0);
-        history.wait(1.0);
-        history.ack(1.0);
-        close(history.cwnd(), 50.02, 1e-12);
-        history.wait(2.0);
-        history.ack(1.0);
-        close(history.cwnd(), 50.459_824_1, 1e-7);
+        history.loss().window_is(50.0);
+        history.wait(1.0).ack(1.0).window_near(50.02, 1e-12);
+        history.wait(2.0).ack(1.0).window_near(50.459_824_1, 1e-7);
     }
 
     #[test]
@@ -222,10 +217,7 @@ mod tests {
             ("off", 50.0, 22.0),
         ] {
             let mut history = History::of("htcp").set("rtt_scaling", scaling).rtt_ms(rtt_ms).at(1000.0);
-            history.loss();
-            history.wait(3.0);
-            history.ack(1.0);
-            close(history.cwnd(), 500.0 + alpha / 500.0, 1e-9);
+            history.loss().wait(3.0).ack(1.0).window_near(500.0 + alpha / 500.0, 1e-9);
         }
     }
 
@@ -278,11 +270,9 @@ mod tests {
     /// Round trips of 100 segments in 100 ms, with a window of 100.
     fn steady_rounds(history: &mut History, count: u32) {
         for _ in 0..count {
-            history.round += 1;
+            history.next_round();
             for i in 0..100 {
-                history.wait(0.001);
-                history.rtt = Time::from_millis(100 + i / 10);
-                history.ack_worth(1.0, 0.0);
+                history.wait(0.001).rtt_becomes(100 + i / 10).idle_acks(1);
             }
         }
     }
@@ -323,11 +313,9 @@ mod tests {
         steady_rounds(&mut history, 1);
         let beta = left_by_a_loss(&mut history);
         close(beta, 0.8, 1e-12);
-        history.wait(0.5);
-        history.idle(20.0);
+        history.wait(0.5).idle(20.0);
         let before = history.cwnd();
-        history.ack(1.0);
-        close(history.cwnd(), before + 2.0 * (1.0 - beta) / before, 1e-12);
+        history.ack(1.0).window_near(before + 2.0 * (1.0 - beta) / before, 1e-12);
     }
 
     #[test]

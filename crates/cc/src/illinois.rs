@@ -130,8 +130,6 @@ impl Algorithm for Illinois {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
-
     use crate::Cause;
     use crate::history::{History, close};
 
@@ -144,12 +142,7 @@ mod tests {
 
     /// A round trip with samples of this much queueing delay, which the ACK that follows evaluates.
     fn round(history: &mut History, queueing_ms: u64) {
-        history.rtt = Time::from_millis(100 + queueing_ms);
-        for _ in 0..4 {
-            history.ack_worth(1.0, 0.0);
-        }
-        history.round += 1;
-        history.rtt = Time::from_millis(100);
+        history.rtt_becomes(100 + queueing_ms).idle_acks(4).next_round().rtt_becomes(100);
     }
 
     /// What an ACK adds to the window, times the window; and the fraction that a loss then removes.
@@ -220,8 +213,7 @@ mod tests {
         // A timeout at 200 with beta = 1/8 leaves a threshold of 175.
         let mut history = History::of("illinois").at(200.0);
         round(&mut history, 0);
-        history.ack_worth(1.0, 0.0);
-        history.event(Cause::Timeout);
+        history.idle_acks(1).event(Cause::Timeout);
         close(history.ssthresh(), 175.0, 1e-9);
         while history.controller.in_slow_start() {
             history.ack(1.0);

@@ -138,19 +138,12 @@ mod tests {
         // Loss: d_1/2 = 25, and 0.2 * 51.0492 = 10.20984: 65.83936.
         // Loss: 25 + 0.2 * 15.83936 = 28.16787: 37.67149. Loss in layer 1: halved.
         let mut history = History::of("ltcp").at(200.0);
-        history.ack(1.0);
-        close(history.cwnd(), 200.015, 1e-9);
-        history.loss();
-        close(history.cwnd(), 145.012, 1e-9);
-        history.loss();
-        close(history.cwnd(), 101.0096, 1e-9);
-        history.ack(2.0);
-        close(history.cwnd(), 101.0492, 1e-6);
-        history.loss();
-        close(history.cwnd(), 65.839_36, 1e-6);
-        history.loss();
-        close(history.cwnd(), 37.671_49, 1e-5);
-        history.loss();
-        close(history.cwnd(), 18.835_74, 1e-5);
+        history.ack(1.0).window_near(200.015, 1e-9);
+        history.loss().window_near(145.012, 1e-9);
+        history.loss().window_near(101.0096, 1e-9);
+        history.ack(2.0).window_near(101.0492, 1e-6);
+        history.loss().window_near(65.839_36, 1e-6);
+        history.loss().window_near(37.671_49, 1e-5);
+        history.loss().window_near(18.835_74, 1e-5);
     }
 }

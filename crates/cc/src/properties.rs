@@ -75,12 +75,11 @@ fn apply(history: &mut History, happening: &Happening) {
     match *happening {
         Happening::Acks(n, segments) => {
             for _ in 0..n {
-                history.wait(0.02 / history.cwnd());
-                history.ack(segments);
+                history.wait(0.02 / history.cwnd()).ack(segments);
             }
         }
-        Happening::IdleAck => history.ack_worth(1.0, 0.0),
-        Happening::Event(cause) => history.event(cause),
+        Happening::IdleAck => _ = history.idle_acks(1),
+        Happening::Event(cause) => _ = history.event(cause),
         Happening::Collapse => history.controller.collapse(),
         Happening::Moderate(fraction) => {
             let segments = fraction * history.cwnd();
@@ -88,10 +87,10 @@ fn apply(history: &mut History, happening: &Happening) {
         }
         Happening::Undo => history.controller.undo(crate::Undo::State, Time::ZERO),
         Happening::Recovery(on) => history.in_recovery = on,
-        Happening::Wait(ms) => history.wait(ms / 1e3),
-        Happening::Idle(ms) => history.idle(ms / 1e3),
+        Happening::Wait(ms) => _ = history.wait(ms / 1e3),
+        Happening::Idle(ms) => _ = history.idle(ms / 1e3),
         Happening::Queueing(ms) => history.rtt = Time::from_secs_f64((20.0 + ms) / 1e3),
-        Happening::Round => history.round += 1,
+        Happening::Round => _ = history.next_round(),
     }
 }
 

@@ -60,22 +60,15 @@ mod tests {
         // ACK of 2: + 2/6.6538462 = 6.9544242. Timeout: ssthresh 3.4772121, window 1.
         // ACK of 2: 3, slow start. ACK of 1: 0.4772121 to ssthresh, and 0.5227879/3.4772121 beyond: 3.6275590.
         let mut history = History::of("reno");
-        history.ack(1.0);
-        history.ack(2.0);
-        assert_eq!(history.cwnd(), 13.0);
+        history.ack(1.0).ack(2.0).window_is(13.0);
         history.loss();
         assert_eq!((history.cwnd(), history.ssthresh()), (6.5, 6.5));
-        history.ack(1.0);
-        close(history.cwnd(), 6.653_846_2, 1e-7);
-        history.ack(2.0);
-        close(history.cwnd(), 6.954_424_2, 1e-7);
-        history.event(Cause::Timeout);
-        assert_eq!(history.cwnd(), 1.0);
+        history.ack(1.0).window_near(6.653_846_2, 1e-7);
+        history.ack(2.0).window_near(6.954_424_2, 1e-7);
+        history.event(Cause::Timeout).window_is(1.0);
         close(history.ssthresh(), 3.477_212_1, 1e-7);
-        history.ack(2.0);
-        assert_eq!(history.cwnd(), 3.0);
-        history.ack(1.0);
-        close(history.cwnd(), 3.627_559_0, 1e-7);
+        history.ack(2.0).window_is(3.0);
+        history.ack(1.0).window_near(3.627_559_0, 1e-7);
     }
 
     /// Kelly 2003, Table 1: with a round-trip time of 200 ms, windows of 17, 170 and 1700 segments are
@@ -94,9 +87,7 @@ mod tests {
     fn a_general_aimd() {
         // AIMD(0.31, 0.875): 100 + 0.31/100, then 0.875 of it.
         let mut history = History::of("reno").set("a", 0.31).set("beta", 0.875).at(100.0);
-        history.ack(1.0);
-        close(history.cwnd(), 100.0031, 1e-12);
-        history.loss();
-        close(history.cwnd(), 87.502_712_5, 1e-9);
+        history.ack(1.0).window_near(100.0031, 1e-12);
+        history.loss().window_near(87.502_712_5, 1e-9);
     }
 }

@@ -83,12 +83,9 @@ mod tests {
         // Unrounded: 100.03 * 0.875 = 87.52625; rounded up: 100.03 - 13 = 87.03.
         for (rounding, after) in [("floor", 88.03), ("none", 87.526_25), ("ceil", 87.03)] {
             let mut history = History::of("scalable").set("rounding", rounding).at(100.0);
-            history.ack(1.0);
-            close(history.cwnd(), 100.01, 1e-12);
-            history.ack(2.0);
-            close(history.cwnd(), 100.03, 1e-12);
-            history.loss();
-            close(history.cwnd(), after, 1e-12);
+            history.ack(1.0).window_near(100.01, 1e-12);
+            history.ack(2.0).window_near(100.03, 1e-12);
+            history.loss().window_near(after, 1e-12);
         }
     }
 
@@ -101,17 +98,12 @@ mod tests {
         {
             let mut history =
                 History::of("scalable").set("rounding", "none").quantised(quantisation).at(18.0);
-            history.loss();
-            assert_eq!(history.cwnd(), after);
+            history.loss().window_is(after);
         }
         // 100 ACKs make one segment: 50 -> 51 at the hundredth.
         let mut history = History::of("scalable").quantised(Quantisation::RoundUp).at(50.0);
-        for _ in 0..99 {
-            history.ack(1.0);
-        }
-        assert_eq!(history.cwnd(), 50.0);
-        history.ack(1.5);
-        assert_eq!(history.cwnd(), 51.0);
+        history.acks(99, 1.0).window_is(50.0);
+        history.ack(1.5).window_is(51.0);
     }
 
     /// Kelly 2003, Table 2: round trips to recover from a loss, to halve and to double the rate.

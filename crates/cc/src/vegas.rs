@@ -99,16 +99,12 @@ impl Algorithm for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::history::{History, close};
+    use crate::history::History;
 
     /// A connection at a window of 100 whose last round had this round-trip time.
     fn after_a_round_of(ms: u64) -> History {
         let mut history = History::of("vegas").at(100.0);
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..3 {
-            history.ack_worth(1.0, 0.0);
-        }
+        history.rtt_becomes(ms).idle_acks(3);
         history.round = 1;
         history
     }
@@ -118,41 +114,32 @@ mod tests {
         // 100 (1 - 100/T): T = 100 ms: 0 < 1, increase. 102 ms: 1.96, no change. 104 ms: 3.85 > 3, decrease.
         for (ms, change) in [(100, 1.0), (102, 0.0), (104, -1.0)] {
             let mut history = after_a_round_of(ms);
-            history.ack(1.0);
-            close(history.cwnd(), 100.0 + change / 100.0, 1e-12);
-            history.ack(2.0);
-            close(history.cwnd(), 100.0 + 3.0 * change / 100.0, 1e-4);
+            history.ack(1.0).window_near(100.0 + change / 100.0, 1e-12);
+            history.ack(2.0).window_near(100.0 + 3.0 * change / 100.0, 1e-4);
         }
     }
 
     #[test]
     fn a_round_of_two_samples_is_not_judged() {
         let mut history = History::of("vegas").at(100.0);
-        history.rtt = Time::from_millis(200);
-        history.ack_worth(1.0, 0.0);
-        history.ack_worth(1.0, 0.0);
+        history.rtt_becomes(200).idle_acks(2);
         history.round = 1;
-        history.ack(1.0);
-        close(history.cwnd(), 100.01, 1e-12);
+        history.ack(1.0).window_near(100.01, 1e-12);
     }
 
     #[test]
     fn its_start_doubles_every_other_round_trip_and_ends_with_a_queue() {
         let mut history = History::of("vegas").starting(10.0);
-        let mut windows = Vec::new();
-        for _ in 0..5 {
-            history.round_trip();
-            windows.push(history.cwnd());
+        for window in [20.0, 20.0, 40.0, 40.0, 80.0] {
+            history.round_trip().window_is(window);
         }
-        assert_eq!(windows, [20.0, 20.0, 40.0, 40.0, 80.0]);
         // At 80 the path holds 64: 125 ms. The round with a constant window measures 80 (1 - 100/125) = 16
         // queued.
-        history.rtt = Time::from_millis(125);
-        history.round_trip();
+        history.rtt_becomes(125).round_trip();
         assert!(history.controller.in_slow_start());
         history.ack(1.0);
         assert!(!history.controller.in_slow_start());
-        close(history.cwnd(), 64.0, 1e-9);
+        history.window_near(64.0, 1e-9);
         assert_eq!(history.ssthresh(), history.cwnd());
     }
 
@@ -160,13 +147,7 @@ mod tests {
     fn a_loss_halves_the_window() {
         // And the amount queued before it no longer counts.
         let mut history = after_a_round_of(104);
-        history.ack_worth(1.0, 0.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 50.0);
-        history.ack_worth(1.0, 0.0);
-        history.ack_worth(1.0, 0.0);
-        history.round += 1;
-        history.ack(1.0);
-        close(history.cwnd(), 50.02, 1e-12);
+        history.idle_acks(1).loss().window_is(50.0);
+        history.idle_acks(2).next_round().ack(1.0).window_near(50.02, 1e-12);
     }
 }

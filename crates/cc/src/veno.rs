@@ -65,17 +65,13 @@ impl Algorithm for Veno {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
-
     use crate::Cause;
-    use crate::history::{History, close};
+    use crate::history::History;
 
     /// A connection at a window of 100 with a smallest round-trip time of 100 ms, and one of `ms` now.
     fn at(ms: u64) -> History {
         let mut history = History::of("veno").at(100.0);
-        history.ack_worth(1.0, 0.0);
-        history.rtt = Time::from_millis(ms);
-        history.ack_worth(1.0, 0.0);
+        history.idle_acks(1).rtt_becomes(ms).idle_acks(1);
         history
     }
 
@@ -84,11 +80,9 @@ mod tests {
         // 100 (1 - 100/T): 1.96 segments at 102 ms, 3.85 at 104 ms.
         for (ms, added, left) in [(102, 1.0, 0.8), (104, 0.5, 0.5)] {
             let mut history = at(ms);
-            history.ack(1.0);
-            close(history.cwnd(), 100.0 + added / 100.0, 1e-12);
+            history.ack(1.0).window_near(100.0 + added / 100.0, 1e-12);
             let before = history.cwnd();
-            history.loss();
-            close(history.cwnd(), left * before, 1e-12);
+            history.loss().window_near(left * before, 1e-12);
         }
     }
 
@@ -105,11 +99,8 @@ mod tests {
     fn the_smallest_round_trip_time_is_measured_again_after_a_loss() {
         // The path is now longer: 130 ms are no queue, and a second loss is random.
         let mut history = at(130);
-        history.loss();
-        assert_eq!(history.cwnd(), 50.0);
-        history.ack(1.0);
-        close(history.cwnd(), 50.02, 1e-12);
-        history.loss();
-        close(history.cwnd(), 0.8 * 50.02, 1e-12);
+        history.loss().window_is(50.0);
+        history.ack(1.0).window_near(50.02, 1e-12);
+        history.loss().window_near(0.8 * 50.02, 1e-12);
     }
 }

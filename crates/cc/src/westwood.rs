@@ -66,25 +66,21 @@ impl Algorithm for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
-
     use crate::Cause;
     use crate::history::{History, close};
 
     /// Round trips of as many segments in 125 ms, 25 ms of which are queueing.
     fn rounds(history: &mut History, segments: f64, count: u32) {
-        history.rtt = Time::from_millis(125);
+        history.rtt_becomes(125);
         for _ in 0..count {
-            history.wait(0.125);
-            history.round += 1;
-            history.ack_worth(segments, 0.0);
+            history.wait(0.125).next_round().ack_worth(segments, 0.0);
         }
     }
 
     /// A connection at a window of 100 and a bandwidth of 800/s.
     fn steady() -> History {
         let mut history = History::of("westwood").at(100.0);
-        history.ack_worth(1.0, 0.0);
+        history.idle_acks(1);
         rounds(&mut history, 100.0, 5);
         history
     }
@@ -93,13 +89,10 @@ mod tests {
     fn a_loss_leaves_what_the_path_carries_without_a_queue() {
         // 800/s times 100 ms. A timeout has the same threshold.
         let mut history = steady();
-        history.loss();
-        close(history.cwnd(), 80.0, 1e-9);
-        history.ack(1.0);
-        close(history.cwnd(), 80.0 + 1.0 / 80.0, 1e-9);
+        history.loss().window_near(80.0, 1e-9);
+        history.ack(1.0).window_near(80.0 + 1.0 / 80.0, 1e-9);
         let mut history = steady();
-        history.event(Cause::Timeout);
-        assert_eq!(history.cwnd(), 1.0);
+        history.event(Cause::Timeout).window_is(1.0);
         close(history.ssthresh(), 80.0, 1e-9);
     }
 
@@ -108,27 +101,22 @@ mod tests {
         // 50 in 125 ms are 400/s: 0.9 * 800 + 0.1 * 400 = 760, then 0.9 * 760 + 40 = 724.
         let mut history = steady();
         rounds(&mut history, 50.0, 2);
-        history.loss();
-        close(history.cwnd(), 72.4, 1e-9);
+        history.loss().window_near(72.4, 1e-9);
     }
 
     #[test]
     fn a_loss_at_a_small_window_leaves_it_and_slow_start_continues_to_the_threshold() {
         let mut history = steady();
         history.controller.moderate(20.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 20.0);
+        history.loss().window_is(20.0);
         close(history.ssthresh(), 80.0, 1e-9);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 21.0);
+        history.ack(1.0).window_is(21.0);
     }
 
     #[test]
     fn before_a_round_trip_is_measured_a_loss_halves_the_window() {
         let mut history = History::of("westwood").at(100.0);
-        history.ack_worth(1.0, 0.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 50.0);
+        history.idle_acks(1).loss().window_is(50.0);
     }
 
     #[test]
@@ -136,7 +124,6 @@ mod tests {
         let mut history = steady();
         history.idle(10.0);
         rounds(&mut history, 100.0, 1);
-        history.loss();
-        close(history.cwnd(), 80.0, 1e-9);
+        history.loss().window_near(80.0, 1e-9);
     }
 }

@@ -126,16 +126,14 @@ impl Algorithm for Yeah {
 
 #[cfg(test)]
 mod tests {
-
-    use crate::history::{History, close};
+    use crate::history::History;
 
     #[test]
     fn it_grows_as_scalable_tcp_while_the_queue_is_short() {
         // 1000 (1 - 100/105) = 47.6 segments, and 5 ms of 100. With 13 ms, more than an eighth of 100, 1/1000.
         for (cwnd, ms, added) in [(1000.0, 105, 0.01), (50.0, 105, 0.02), (500.0, 113, 0.002)] {
             let mut history = History::of("yeah").at(cwnd);
-            history.round_of(ms, 1.0);
-            close(history.cwnd(), cwnd + added, 1e-9);
+            history.round_of(ms, 1.0).window_near(cwnd + added, 1e-9);
         }
     }
 
@@ -144,15 +142,13 @@ mod tests {
         // 1000 (1 - 100/110) = 90.9 segments: above 80. Then as Standard TCP: 909.09 + 1/909.09.
         let mut history = History::of("yeah").at(1000.0);
         history.controller = history.controller.with_ssthresh(1000.0);
-        history.round_of(110, 1.0);
-        close(history.cwnd(), 1000.0 / 1.1, 1e-9);
+        history.round_of(110, 1.0).window_near(1000.0 / 1.1, 1e-9);
         history.ack(1.0);
         assert!(!history.controller.in_slow_start());
-        close(history.cwnd(), 1000.0 / 1.1 + 1.1 / 1000.0, 1e-9);
+        history.window_near(1000.0 / 1.1 + 1.1 / 1000.0, 1e-9);
         // Of 1000 segments 600 are queued, and half is drained at most.
         let mut history = History::of("yeah").at(1000.0);
-        history.round_of(250, 1.0);
-        close(history.cwnd(), 500.0, 1e-9);
+        history.round_of(250, 1.0).window_near(500.0, 1e-9);
     }
 
     #[test]
@@ -160,8 +156,7 @@ mod tests {
         let mut history = History::of("yeah").starting(1000.0);
         history.round_of(105, 1.0);
         assert_eq!((history.cwnd(), history.controller.in_slow_start()), (1001.0, true));
-        history.round_of(110, 1.0);
-        close(history.cwnd(), 1001.0 / 1.1, 1e-9);
+        history.round_of(110, 1.0).window_near(1001.0 / 1.1, 1e-9);
         assert_eq!((history.ssthresh(), history.controller.in_slow_start()), (history.cwnd(), false));
     }
 
@@ -170,14 +165,11 @@ mod tests {
         // After the first round trip 909.09, of which half is the window of Standard TCP; it grows by one in each round trip
         // with a long queue. 909.09 (1 - 100/250) = 545 are to be drained, half is allowed: 454.5; then 455.5 and 456.5 remain.
         let mut history = History::of("yeah").at(1000.0);
-        history.round_of(110, 1.0);
-        history.round_of(250, 1.0);
-        close(history.cwnd(), 500.0 / 1.1, 1e-9);
+        history.round_of(110, 1.0).round_of(250, 1.0).window_near(500.0 / 1.1, 1e-9);
         history.controller = history.controller.with_ssthresh(2.0);
         history.round_of(250, 0.0);
         history.controller.moderate(450.0);
-        history.ack(1.0);
-        close(history.cwnd(), 450.0 + 1.0 / 450.0, 1e-9);
+        history.ack(1.0).window_near(450.0 + 1.0 / 450.0, 1e-9);
     }
 
     #[test]
@@ -185,9 +177,7 @@ mod tests {
         // 1000 at 105 ms: 47.6 queued, but an eighth at least. At 125 ms 200. At 250 ms 600, but half at most.
         for (ms, left) in [(105, 875.0), (125, 800.0), (250, 500.0)] {
             let mut history = History::of("yeah").at(1000.0);
-            history.round_of(ms, 0.0);
-            history.loss();
-            close(history.cwnd(), left, 1e-9);
+            history.round_of(ms, 0.0).loss().window_near(left, 1e-9);
         }
     }
 
@@ -199,8 +189,7 @@ mod tests {
             for _ in 0..rounds {
                 history.round_of(113, 0.0);
             }
-            history.loss();
-            close(history.cwnd(), left, 1e-9);
+            history.loss().window_near(left, 1e-9);
         }
     }
 
@@ -215,8 +204,7 @@ mod tests {
             for _ in 0..rounds {
                 history.round_of(100, 0.0);
             }
-            history.round_of(250, 1.0);
-            close(history.cwnd(), left, 1e-9);
+            history.round_of(250, 1.0).window_near(left, 1e-9);
         }
     }
 }

@@ -136,22 +136,19 @@ mod tests {
     fn windows_after_acks_and_losses() {
         // Loss at 1000: 799 (819/1024 of it), target 1000. Each 799/16 = 49 segments, halved to 24, add one.
         let mut history = History::of("bic").set("form", "linux").at(1000.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 799.0);
+        history.loss().window_is(799.0);
         for _ in 0..12 {
-            assert_eq!(history.cwnd(), 799.0);
+            history.window_is(799.0);
             history.ack(2.0);
         }
-        assert_eq!(history.cwnd(), 800.0);
+        history.window_is(800.0);
         // Below the target: the next target is 800 * 1843/2048 = 719.
-        history.loss();
-        assert_eq!(history.cwnd(), 639.0);
+        history.loss().window_is(639.0);
         // Timeout: no target, so 5 % in a round trip, doubled.
         history.event(Cause::Timeout);
         assert_eq!(history.ssthresh(), 511.0);
         let mut history = history.at(511.0);
-        history.round_trip();
-        close(history.cwnd(), 511.0 * 1.05, 40.0);
+        history.round_trip().window_near(511.0 * 1.05, 40.0);
     }
 
     #[test]
@@ -163,7 +160,7 @@ mod tests {
             for _ in 0..losses {
                 for recovering in [false, true, false] {
                     history.in_recovery = recovering;
-                    history.ack_worth(1.0, 0.0);
+                    history.idle_acks(1);
                 }
             }
             history.loss();
@@ -172,8 +169,7 @@ mod tests {
             }
             let before = history.cwnd();
             for _ in 0..(before / segments) as u32 {
-                history.wait(0.1 * segments / before);
-                history.ack(segments);
+                history.wait(0.1 * segments / before).ack(segments);
             }
             history.cwnd() - before
         };

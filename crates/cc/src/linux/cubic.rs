@@ -180,50 +180,35 @@ mod tests {
     #[test]
     fn windows_after_acks_and_losses() {
         let mut history = History::of("cubic").set("form", "linux").at(1000.0);
-        history.ack(1.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 700.0);
+        history.ack(1.0).loss().window_is(700.0);
         // The target is 710: each 70 segments add one.
-        for _ in 0..69 {
-            history.ack(1.0);
-        }
-        assert_eq!(history.cwnd(), 700.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 701.0);
+        history.acks(69, 1.0).window_is(700.0);
+        history.ack(1.0).window_is(701.0);
         // Below the maximum: the next is 701 * 1741/2048 = 595.
-        history.loss();
-        assert_eq!(history.cwnd(), 490.0);
+        history.loss().window_is(490.0);
         for _ in 0..20 {
-            history.wait(0.1);
-            history.ack(2.0);
+            history.wait(0.1).ack(2.0);
         }
-        history.event(Cause::Timeout);
-        assert_eq!(history.cwnd(), 1.0);
+        history.event(Cause::Timeout).window_is(1.0);
     }
 
     #[test]
     fn it_is_as_friendly_as_reno() {
         // At 10 ms and small windows the Reno-friendly window is larger: one for each 15/8 of a window.
         let mut history = History::of("cubic").set("form", "linux").rtt_ms(10.0).at(40.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 28.0);
+        history.loss().window_is(28.0);
         for _ in 0..19 {
             history.round_trip();
         }
         // The window itself follows with a delay of a few round trips.
-        close(history.cwnd(), 28.0 + 8.0 / 15.0 * 16.0, 1.0);
+        history.window_near(28.0 + 8.0 / 15.0 * 16.0, 1.0);
     }
 
     #[test]
     fn silence_does_not_count() {
         let after = |seconds: f64| {
             let mut history = History::of("cubic").set("form", "linux").at(100.0);
-            history.loss();
-            history.ack(1.0);
-            history.wait(2.0);
-            history.ack(1.0);
-            history.idle(seconds);
-            history.round_trip();
+            history.loss().ack(1.0).wait(2.0).ack(1.0).idle(seconds).round_trip();
             history.cwnd()
         };
         close(after(10.0), after(0.0), 1.0);
@@ -235,15 +220,13 @@ mod tests {
         // slow start is over.
         let mut history = History::of("cubic").set("form", "linux").slow_start("limited").starting(200.0);
         for rtt in [100, 113] {
-            history.round += 1;
-            history.rtt = Time::from_millis(rtt);
+            history.next_round().rtt_becomes(rtt);
             for _ in 0..8 {
-                history.wait(0.005);
-                history.ack(1.0);
+                history.wait(0.005).ack(1.0);
             }
             assert!(history.controller.in_slow_start());
         }
-        assert_eq!(history.cwnd(), 216.0);
+        history.window_is(216.0);
         history.ack(1.0);
         assert_eq!((history.cwnd(), history.ssthresh()), (216.0, 216.0));
     }

@@ -73,23 +73,19 @@ mod tests {
         // 123 are needed for 1100.
         let mut history = History::of("hstcp").set("form", "linux").at(1100.0);
         for acks in 1..=123 {
-            assert_eq!(history.cwnd(), 1100.0);
+            history.window_is(1100.0);
             history.ack(f64::from(1 + acks % 2));
         }
-        assert_eq!(history.cwnd(), 1101.0);
+        history.window_is(1101.0);
         // Row 8: 81/256 of 1101 is 348.4.
-        history.loss();
-        assert_eq!(history.cwnd(), 1101.0 - 348.0);
+        history.loss().window_is(1101.0 - 348.0);
         // A second loss, without an ACK in between, uses the same row.
-        history.loss();
-        assert_eq!(history.cwnd(), 753.0 - 238.0);
+        history.loss().window_is(753.0 - 238.0);
     }
 
     #[test]
     fn the_loss_that_ends_slow_start_halves_the_window() {
         let mut history = History::of("hstcp").set("form", "linux").starting(3000.0);
-        history.ack(1.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 1501.0);
+        history.ack(1.0).loss().window_is(1501.0);
     }
 }

@@ -242,8 +242,7 @@ mod tests {
         // Loss at 100: 50. The first ACK after recovery counts 1, each later one 2, except for one at which the
         // window grows: 26 ACKs make 51, and the next adds a segment and counts none; so do 26 more (52 of 51).
         let mut history = History::of("htcp").set("form", "linux").at(100.0);
-        history.loss();
-        assert_eq!(history.cwnd(), 50.0);
+        history.loss().window_is(50.0);
         let mut windows = Vec::new();
         for _ in 0..54 {
             history.ack(2.0);
@@ -256,21 +255,14 @@ mod tests {
     #[test]
     fn time_counts_from_the_end_of_recovery() {
         let mut history = History::of("htcp").set("form", "linux").at(100.0);
-        history.ack(1.0);
-        history.loss();
+        history.ack(1.0).loss();
         history.in_recovery = true;
-        history.wait(5.0);
-        history.ack(1.0);
+        history.wait(5.0).ack(1.0);
         history.in_recovery = false;
         history.ack(1.0);
         // Half a second later the increase is still one: 50 are counted before the 50th ACK.
-        history.wait(0.5);
-        for _ in 0..49 {
-            history.ack(1.0);
-            assert_eq!(history.cwnd(), 50.0);
-        }
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 51.0);
+        history.wait(0.5).acks(49, 1.0).window_is(50.0);
+        history.ack(1.0).window_is(51.0);
     }
 
     #[test]

@@ -128,8 +128,7 @@ mod tests {
         for name in ["hstcp", "scalable", "htcp", "bic", "cubic", "vegas"] {
             let mut history = History::of(name).set("form", "linux").rtt_ms(50.0);
             for round in 0..60 {
-                history.round_trip();
-                history.ack(2.0);
+                history.round_trip().ack(2.0);
                 if round % 15 == 14 {
                     history.event(if round == 44 { Cause::Timeout } else { Cause::Loss });
                 }

@@ -39,11 +39,9 @@ mod tests {
             for _ in 1..acks {
                 history.ack(1.0);
             }
-            assert_eq!(history.cwnd(), cwnd);
-            history.ack(1.0);
-            assert_eq!(history.cwnd(), cwnd + 1.0);
-            history.loss();
-            assert_eq!(history.cwnd(), left);
+            history.window_is(cwnd);
+            history.ack(1.0).window_is(cwnd + 1.0);
+            history.loss().window_is(left);
         }
     }
 }

@@ -111,18 +111,11 @@ impl Algorithm for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
-
     use crate::history::History;
 
     /// A round trip of 20 samples of `ms`, and the first ACK of the next.
     fn round(history: &mut History, ms: u64) {
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..20 {
-            history.ack(1.0);
-        }
-        history.round += 1;
-        history.ack(1.0);
+        history.rtt_becomes(ms).acks(20, 1.0).next_round().ack(1.0);
     }
 
     fn vegas() -> History {
@@ -135,9 +128,9 @@ mod tests {
         // becomes that of the rate, 62 * 100/105 + 1 = 60.
         let mut history = vegas().starting(20.0);
         round(&mut history, 100);
-        assert_eq!(history.cwnd(), 41.0);
+        history.window_is(41.0);
         round(&mut history, 100);
-        assert_eq!(history.cwnd(), 62.0);
+        history.window_is(62.0);
         round(&mut history, 105);
         // The 20 samples of 105 ms were slow start's, up to 82; the ACK after them evaluates the round.
         assert_eq!((history.cwnd(), history.controller.in_slow_start()), (79.0, false));
@@ -150,13 +143,12 @@ mod tests {
             let mut history = vegas().starting(100.0);
             history.controller = history.controller.with_ssthresh(100.0);
             round(&mut history, 100);
-            assert_eq!(history.cwnd(), 101.0);
+            history.window_is(101.0);
             history.controller.moderate(100.0);
             round(&mut history, ms);
             assert_eq!(history.cwnd(), cwnd, "{ms} ms");
             // Nor does a window that has shrunk return to slow start.
-            history.ack(1.0);
-            history.ack(1.0);
+            history.ack(1.0).ack(1.0);
             assert_eq!((history.cwnd(), history.controller.in_slow_start()), (cwnd, false), "{ms} ms");
         }
     }

@@ -126,14 +126,12 @@ fn offload(window: &Window, ack: &Ack) -> f64 {
 mod tests {
     use crate::Cause;
     use crate::history::History;
-    use elephan_units::Time;
 
     /// A round of `acks` ACKs of one segment, `apart` milliseconds apart.
     fn round(history: &mut History, acks: u32, apart: f64) {
-        history.round += 1;
+        history.next_round();
         for i in 0..acks {
-            history.wait(if i == 0 { 0.1 } else { apart / 1e3 });
-            history.ack(1.0);
+            history.wait(if i == 0 { 0.1 } else { apart / 1e3 }).ack(1.0);
         }
     }
 
@@ -149,11 +147,10 @@ mod tests {
         // after the first.
         let mut history = hystart(100.0);
         round(&mut history, 51, 1.0);
-        assert_eq!(history.cwnd(), 151.0);
+        history.window_is(151.0);
         round(&mut history, 51, 1.0);
         assert!(history.controller.in_slow_start());
-        history.wait(0.001);
-        history.ack(1.0);
+        history.wait(0.001).ack(1.0);
         assert_eq!((history.cwnd(), history.ssthresh()), (202.0, 202.0));
         history.ack(1.0);
         assert!(history.cwnd() < 203.0);
@@ -171,8 +168,7 @@ mod tests {
         round(&mut history, 30, 1.0);
         history.wait(0.003);
         for _ in 0..40 {
-            history.wait(0.001);
-            history.ack(1.0);
+            history.wait(0.001).ack(1.0);
         }
         assert!(history.controller.in_slow_start());
     }
@@ -198,15 +194,12 @@ mod tests {
             (400, 417, true),
         ] {
             let mut history = hystart(100.0).rtt_ms(f64::from(min));
-            history.rtt = Time::from_millis(risen as u64);
-            history.round += 1;
+            history.rtt_becomes(risen as u64).next_round();
             for _ in 0..8 {
-                history.wait(0.003);
-                history.ack(1.0);
+                history.wait(0.003).ack(1.0);
             }
-            assert_eq!(history.cwnd(), 108.0);
-            history.wait(0.003);
-            history.ack(1.0);
+            history.window_is(108.0);
+            history.wait(0.003).ack(1.0);
             assert_eq!(!history.controller.in_slow_start(), ends, "{min} {risen}");
         }
     }

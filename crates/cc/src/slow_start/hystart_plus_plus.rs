@@ -125,9 +125,8 @@ impl HyStartPlusPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Cause;
-    use crate::history::{History, close};
+    use crate::history::History;
 
     /// A connection in the round after one of 8 samples of 80 ms: the threshold is 80/8 = 10 ms.
     fn after_a_round_of_80_ms() -> History {
@@ -138,27 +137,21 @@ mod tests {
 
     /// A round of `samples` ACKs of one segment with this round-trip time.
     fn round(history: &mut History, ms: u64, samples: u32) {
-        history.round += 1;
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..samples {
-            history.ack(1.0);
-        }
+        history.next_round().rtt_becomes(ms).acks(samples, 1.0);
     }
 
     #[test]
     fn a_rise_of_an_eighth_slows_growth_to_a_quarter() {
         // 108 after the first round. 89 ms is no rise; 90 ms is: its eighth sample adds 1/4.
         let mut history = after_a_round_of_80_ms();
-        assert_eq!(history.cwnd(), 108.0);
+        history.window_is(108.0);
         round(&mut history, 89, 10);
-        assert_eq!(history.cwnd(), 118.0);
+        history.window_is(118.0);
         let mut history = after_a_round_of_80_ms();
         round(&mut history, 90, 7);
-        assert_eq!(history.cwnd(), 115.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 115.25);
-        history.ack(2.0);
-        assert_eq!(history.cwnd(), 115.75);
+        history.window_is(115.0);
+        history.ack(1.0).window_is(115.25);
+        history.ack(2.0).window_is(115.75);
     }
 
     #[test]
@@ -167,7 +160,7 @@ mod tests {
             let mut history = History::of("reno").slow_start("hystart++").rtt_ms(last as f64).starting(100.0);
             round(&mut history, last, 8);
             round(&mut history, risen, 8);
-            close(history.cwnd(), if css { 115.25 } else { 116.0 }, 0.0);
+            history.window_near(if css { 115.25 } else { 116.0 }, 0.0);
         }
     }
 
@@ -179,25 +172,23 @@ mod tests {
             round(&mut history, 100, 8);
         }
         // 115.25 after the first, and 8/4 for each of four more.
-        assert_eq!(history.cwnd(), 123.25);
+        history.window_is(123.25);
         assert!(history.controller.in_slow_start());
         round(&mut history, 100, 1);
         assert!(!history.controller.in_slow_start());
         assert_eq!((history.cwnd(), history.ssthresh()), (123.25, 123.25));
-        history.ack(1.0);
-        close(history.cwnd(), 123.25 + 1.0 / 123.25, 1e-12);
+        history.ack(1.0).window_near(123.25 + 1.0 / 123.25, 1e-12);
     }
 
     #[test]
     fn a_fall_below_the_baseline_resumes_slow_start() {
         let mut history = after_a_round_of_80_ms();
         round(&mut history, 100, 8);
-        assert_eq!(history.cwnd(), 115.25);
+        history.window_is(115.25);
         // Seven samples of the next round are too few for a decision; the eighth resumes.
         round(&mut history, 82, 7);
-        assert_eq!(history.cwnd(), 117.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 118.0);
+        history.window_is(117.0);
+        history.ack(1.0).window_is(118.0);
     }
 
     /// A round-trip time that a delayed ACK lengthens by 200 ms once in a round does not count, because the
@@ -206,23 +197,21 @@ mod tests {
     fn delayed_acks_do_not_end_slow_start() {
         let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);
         for _ in 0..6 {
-            history.round += 1;
+            history.next_round();
             for sample in 0..10 {
-                history.rtt = Time::from_millis(if sample == 0 { 280 } else { 80 });
-                history.ack(2.0);
+                history.rtt_becomes(if sample == 0 { 280 } else { 80 }).ack(2.0);
             }
         }
-        assert_eq!(history.cwnd(), 220.0);
+        history.window_is(220.0);
         // A round with a single ACK, delayed, has too few samples.
         round(&mut history, 280, 1);
-        assert_eq!(history.cwnd(), 221.0);
+        history.window_is(221.0);
     }
 
     #[test]
     fn one_ack_adds_at_most_eight() {
         let mut history = after_a_round_of_80_ms();
-        history.ack(20.0);
-        assert_eq!(history.cwnd(), 116.0);
+        history.ack(20.0).window_is(116.0);
     }
 
     #[test]
@@ -231,6 +220,6 @@ mod tests {
         history.event(Cause::Timeout);
         round(&mut history, 80, 8);
         round(&mut history, 300, 16);
-        assert_eq!(history.cwnd(), 25.0);
+        history.window_is(25.0);
     }
 }

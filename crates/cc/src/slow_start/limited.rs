@@ -39,15 +39,14 @@ impl Limited {
 
 #[cfg(test)]
 mod tests {
-    use crate::history::{History, close};
+    use crate::history::History;
 
     #[test]
     fn windows_after_acks() {
         // Up to 100 one for one. At 101: K = int(101/50) = 2. At 150.5: K = 3. At 1000: K = 20.
         for (cwnd, growth) in [(50.0, 1.0), (100.0, 1.0), (101.0, 0.5), (150.5, 1.0 / 3.0), (1000.0, 0.05)] {
             let mut history = History::of("reno").slow_start("limited").starting(cwnd);
-            history.ack(1.0);
-            close(history.cwnd(), cwnd + growth, 1e-12);
+            history.ack(1.0).window_near(cwnd + growth, 1e-12);
         }
     }
 
