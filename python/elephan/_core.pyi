@@ -260,13 +260,9 @@ def run_live(
 def kernel_algorithms() -> str:
     """Every algorithm of kernel/, as JSON: name, title, source file, and the name that it registers with the kernel."""
 
-def kernel_sources() -> dict[str, str]:
-    """The sources of the algorithms: name and text of each file."""
-
-def guest_sources() -> dict[str, str]:
-    """The files that are added to the source of a guest kernel: name and text of each.
-
-    They are the driver and `kernel_sources`.
+def kernel_sources(guest: bool = False) -> dict[str, str]:
+    """The sources of the algorithms, and with `guest` of what is added with them to a guest kernel: name and text of
+    each file.
     """
 
 def kernel_values(name: str, settings: str) -> list[int]:
@@ -323,12 +319,11 @@ def run_linux(
     listener_commands: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """Runs a scenario on the running kernel.
+    """Runs a scenario, of which `linux_unsupported` names nothing, on the running kernel.
 
     `algorithms` are the kernel's names of the congestion control of each flow, and then of each crowd. `progress`
     as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that send and
-    that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the
-    system refuses.
+    that receive. Raises `OSError` where the system refuses.
     """
 
 def hold_links(scenario: Scenario, cancel: Cancel, ready: Callable[[int, int], object]) -> str:
@@ -363,12 +358,6 @@ def quantity(text: str) -> tuple[float, str] | None:
 
 def schema() -> str:
     """The JSON Schema of the scenario file, as JSON."""
-
-def impact(without: float, with_others: float) -> float:
-    """Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit.
-
-    It is the goodput of the remaining flows without the others over that with them: above 1 they are harmed.
-    """
 
 def one_of(known: Sequence[str], found: str) -> str:
     """What is expected in place of `found`, in words: all `known` names, or those of many that `found` is near to."""
@@ -635,8 +624,10 @@ class ProbeClient:
     def finish(self) -> None:
         """Ends the session."""
 
-class VirtualProbe:
-    """A session as `ProbeClient` has it, in virtual time, over the links of a scenario.
+class VirtualProbe(ProbeClient):
+    """A session in virtual time, over the links of a scenario.
+
+    There is no TCP in it.
 
     Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the
     near host sends, and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu`
@@ -657,41 +648,8 @@ class VirtualProbe:
         stalls: Sequence[tuple[float, float]] = (),
         drift_ppm: int = 0,
     ) -> VirtualProbe: ...
-    def limits(self) -> tuple[int, float, int | None]:
-        """What was agreed on: bytes, seconds, and rate in bit/s (none: no limit)."""
-
-    def host(self) -> tuple[str, str, list[str]]:
-        """The server's host: name, kernel, and the congestion control that it permits."""
-
-    def is_v6(self) -> bool:
-        """Whether packets have the headers of IPv6."""
-
-    def spent(self) -> int:
-        """Bytes of IP packets so far, in both directions together, at most."""
-
-    def elapsed(self) -> float:
-        """Seconds since the session began."""
-
     def sleep(self, seconds: float) -> None:
         """Lets virtual time pass."""
-
-    def stream(
-        self, sizes: Sequence[int], due_ns: Sequence[int], echo: bool = False, linger: float = 0.2
-    ) -> dict[str, Any]:
-        """Sends datagrams on a schedule, which the server perhaps echoes.
-
-        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to
-        `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`:
-        sequence numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel
-        gave the times of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP
-        packets. Times are ns since 1970 on the clock of their host; zero means that it did not happen.
-        """
-
-    def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
-        """Is refused: there is no TCP in this virtual time."""
-
-    def finish(self) -> None:
-        """Ends the session."""
 
 class ProbeServer:
     """A server that clients measure the path to; `bind` is an IP address (none: all addresses), and port 0 any port.

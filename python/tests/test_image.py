@@ -117,7 +117,7 @@ def test_the_driver_and_the_edits_enter_the_tree(tmp_path):
     tree = small_tree(tmp_path / "linux")
     image._add_driver(tree, "6.12.117")
     added = {path.name: path.read_text() for path in (tree / "drivers" / "elephan").iterdir()}
-    assert added == _core.guest_sources()
+    assert added == _core.kernel_sources(guest=True)
     assert {"Kconfig", "Makefile", "config", "network.c", "elephan.h", "scalable.bpf.c"} <= added.keys()
     for edit in image.EDITS:
         text = (tree / edit.file).read_text()

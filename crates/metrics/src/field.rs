@@ -1,8 +1,10 @@
 //! The figures of a summary: each is declared once, with its unit, its meaning and how it is shown. The JSON of a summary, the
 //! tables of the terminal and of reports, the page and the documents follow.
 
+use serde::Serialize;
+
 /// A figure of a summary.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Field {
     /// Its key in JSON. It ends with the unit where there is one.
     pub name: &'static str,
@@ -21,7 +23,7 @@ pub struct Field {
 }
 
 /// How tables show a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Shown {
     /// Which values are better.
     pub better: Better,
@@ -34,7 +36,8 @@ pub struct Shown {
 }
 
 /// Which values of a figure are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Larger ones.
     Higher,
@@ -42,17 +45,6 @@ pub enum Better {
     Lower,
     /// Neither: it describes.
     Neither,
-}
-
-impl Better {
-    /// As a word: `higher`, `lower`, `neither`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Higher => "higher",
-            Self::Lower => "lower",
-            Self::Neither => "neither",
-        }
-    }
 }
 
 /// Declares a part of a summary: a struct, and the description of each field.
@@ -80,7 +72,7 @@ macro_rules! summary {
                 name: stringify!($field),
                 title: $title,
                 unit: $unit,
-                meaning: concat!($($meaning),+),
+                meaning: concat!($($meaning),+).trim_ascii(),
                 source: concat!("" $(, $source)?),
                 most: [$( Some($most), )? None][0],
                 shown: [

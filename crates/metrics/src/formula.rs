@@ -53,12 +53,6 @@ pub fn convergence(samples: &[f64], target: f64, epsilon: f64, step: f64, tau: f
     None
 }
 
-/// Impact on Standard TCP (thesis, equation 9.1): the loss of goodput of its flows when some of them are
-/// replaced by others. Both goodputs are of the remaining flows. Above 1 they are harmed.
-pub fn impact(without: f64, with: f64) -> f64 {
-    without / with
-}
-
 /// QoS efficiency factor of a class (thesis, equations 9.2 and 9.3): the throughput that it achieved over the
 /// throughput that it was guaranteed, both counting IP packets, as a link's rate does. Below 1 it left some
 /// of its share to others.
@@ -98,9 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn impact_and_qos_efficiency_by_hand() {
-        // Two flows of 100 Mbit/s each; with another algorithm as competitor the remaining one has 40.
-        assert_eq!(impact(100e6, 40e6), 2.5);
+    fn qos_efficiency_by_hand() {
         // 630 of 700 Mbit/s.
         assert!((qos_efficiency(630e6, 700e6) - 0.9).abs() < 1e-12);
     }

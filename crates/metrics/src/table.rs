@@ -1,8 +1,10 @@
 //! Tables of samples, and their columns: each is declared once, here in Rust, with its unit and meaning. Engines fill them row by
 //! row; files, frames, the page and the documents take names, units and meanings from the declaration.
 
+use serde::{Serialize, Serializer};
+
 /// What a column is, wherever it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Its name. It ends with the unit where there is one: `srtt_s`, `goodput_bit_s`.
     pub name: &'static str,
@@ -11,6 +13,7 @@ pub struct Column {
     /// Its unit: `s`, `B`, `bit/s`, `segments`, `packets`; `1` for numbers, counts and shares.
     pub unit: &'static str,
     /// The type of its values.
+    #[serde(rename = "type")]
     pub kind: Kind,
     /// What it means.
     pub meaning: &'static str,
@@ -47,6 +50,12 @@ impl Kind {
             Self::U32(()) => "uint32",
             Self::U8(()) => "uint8",
         }
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
     }
 }
 
@@ -139,7 +148,7 @@ macro_rules! table {
                 title: $title,
                 unit: $unit,
                 kind: <$type as $crate::table::Cell>::KIND,
-                meaning: concat!($($meaning),+),
+                meaning: concat!($($meaning),+).trim_ascii(),
                 is_live: false $( || stringify!($live).len() > 0 )?,
             }, )+ ];
 

@@ -1,5 +1,6 @@
 //! The far host: it waits for clients, agrees with them on limits, and does what they ask for within these.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -39,6 +40,20 @@ pub enum Event {
     Left(SocketAddr, u64),
     /// Somebody was refused, and why.
     Refused(SocketAddr, String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Admitted(from, Limits { bytes, millis, rate }) => {
+                let seconds = *millis as f64 * 1e-3;
+                write!(f, "{from}: admitted, for at most {bytes} bytes, {seconds} s")?;
+                if *rate < u64::MAX { write!(f, ", {rate} bit/s") } else { Ok(()) }
+            }
+            Self::Left(from, bytes) => write!(f, "{from}: left after {bytes} bytes"),
+            Self::Refused(from, why) => write!(f, "{from}: refused: {why}"),
+        }
+    }
 }
 
 /// A server that waits for clients.

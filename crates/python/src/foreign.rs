@@ -15,10 +15,10 @@ use elephan_units::entry::{Parameter, Range};
 use pyo3::PyClass;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict;
 use serde_json::{Value, json};
 
-use crate::{AlgorithmError, ScenarioError};
+use crate::{AlgorithmError, bad};
 
 const NANOS: f64 = 1e-9;
 const BITS: f64 = 8.0;
@@ -86,7 +86,7 @@ pub struct PyLoss {
 }
 
 /// What a controller decides; what it leaves out stays as it is.
-#[pyclass(frozen, get_all)]
+#[pyclass(frozen, get_all, from_py_object)]
 #[derive(Clone, Copy)]
 pub struct Decision {
     /// Congestion window, in segments: 1 to 2^31.
@@ -128,14 +128,10 @@ struct Shared {
     governs_recovery: bool,
 }
 
-/// What was counted at the last report, and the round-trip times since.
+/// The state at the last report, and the round-trip times since.
 #[derive(Clone, Default)]
 struct Since {
-    at_ns: u64,
-    delivered: u64,
-    delivered_ce: u64,
-    lost: u64,
-    round: u64,
+    last: Report,
     rtts: u64,
     rtt_sum_ns: f64,
     rtt_min_ns: i64,
@@ -163,37 +159,27 @@ impl Controller {
         limits: &mut Limits,
     ) -> Result<(), Fault> {
         Python::attach(|py| {
-            let decision =
-                self.decision(py, method, argument).map_err(|error| self.fault(py, method, error))?;
-            if let Some(decision) = decision {
-                decision.apply(limits);
+            let decide = || {
+                let answer = self.instance(py)?.call_method1(method, (Py::new(py, argument)?,))?;
+                answer.extract::<Option<Decision>>().map_err(|_| {
+                    let found =
+                        answer.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string());
+                    PyTypeError::new_err(format!("expected a Decision or None, found {found}"))
+                })
+            };
+            match decide() {
+                Ok(decision) => decision.into_iter().for_each(|decision| decision.apply(limits)),
+                Err(error) => return Err(self.fault(py, method, error)),
             }
             Ok(())
         })
-    }
-
-    fn decision<T: PyClass>(
-        &mut self,
-        py: Python<'_>,
-        method: &str,
-        argument: impl Into<PyClassInitializer<T>>,
-    ) -> PyResult<Option<Decision>> {
-        let answer = self.instance(py)?.call_method1(method, (Py::new(py, argument)?,))?;
-        let decision = answer.extract::<Option<PyRef<'_, Decision>>>().map_err(|_| {
-            let found = answer.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string());
-            PyTypeError::new_err(format!("expected a Decision or None, found {found}"))
-        })?;
-        Ok(decision.map(|decision| *decision))
     }
 
     fn instance<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(instance) = &self.instance {
             return Ok(instance.bind(py).clone());
         }
-        let keywords = PyDict::new(py);
-        for (name, value) in &self.shared.keywords {
-            keywords.set_item(name, value)?;
-        }
+        let keywords = self.shared.keywords.clone().into_py_dict(py)?;
         let made = self.shared.class.bind(py).call((), Some(&keywords))?;
         made.setattr("seed", self.seed)?;
         self.instance = Some(made.clone().unbind());
@@ -212,18 +198,10 @@ impl Controller {
 
     /// What is told at a report; counting starts again.
     fn report(&mut self, limits: &Limits, report: &Report) -> PyReport {
-        let since = std::mem::take(&mut self.since);
-        let interval_s = seconds(report.now_ns.saturating_sub(since.at_ns));
-        let delivered = report.delivered.saturating_sub(since.delivered);
+        let since = std::mem::replace(&mut self.since, Since { last: *report, ..Since::default() });
+        let interval_s = seconds(report.now_ns.saturating_sub(since.last.now_ns));
+        let delivered = report.delivered.saturating_sub(since.last.delivered);
         let measured = since.rtts > 0;
-        self.since = Since {
-            at_ns: report.now_ns,
-            delivered: report.delivered,
-            delivered_ce: report.delivered_ce,
-            lost: report.lost,
-            round: report.round,
-            ..Since::default()
-        };
         let payload_bits = delivered as f64 * f64::from(report.mss) * BITS;
         PyReport {
             time_s: time_s(report.now_ns),
@@ -233,8 +211,8 @@ impl Controller {
             pacing_rate_bit_s: limits.pacing_rate * BITS,
             in_flight_segments: report.in_flight,
             delivered_segments: delivered,
-            lost_segments: report.lost.saturating_sub(since.lost),
-            marked_segments: report.delivered_ce.saturating_sub(since.delivered_ce),
+            lost_segments: report.lost.saturating_sub(since.last.lost),
+            marked_segments: report.delivered_ce.saturating_sub(since.last.delivered_ce),
             delivery_rate_bit_s: if interval_s > 0.0 { payload_bits / interval_s } else { 0.0 },
             rtt_s: measured.then(|| since.rtt_sum_ns * NANOS / since.rtts as f64),
             rtt_max_s: measured.then_some(since.rtt_max_ns as f64 * NANOS),
@@ -285,8 +263,8 @@ impl Governor for Controller {
             since.rtts += 1;
         }
         let is_due = match self.shared.interval_ns {
-            Some(interval) => report.now_ns.saturating_sub(since.at_ns) >= interval,
-            None => report.round > since.round,
+            Some(interval) => report.now_ns.saturating_sub(since.last.now_ns) >= interval,
+            None => report.round > since.last.round,
         };
         if !is_due {
             return Ok(());
@@ -347,7 +325,7 @@ pub fn failed(message: String, fault: &str) -> PyErr {
 /// Registers a subclass of `elephan.cc.Controller` under `name`. `parameters` has of each its name, meaning, default and range.
 #[pyfunction]
 #[pyo3(signature = (name, class_, title, source, parameters, interval_s, governs_recovery))]
-fn register_class(
+pub fn register_class(
     name: &str,
     class_: Py<PyAny>,
     title: String,
@@ -381,7 +359,7 @@ fn register_class(
 
 /// Registers an object under a name.
 fn register_opened(name: &str, object: Result<Object, Mistake>) -> PyResult<()> {
-    let object = object.map_err(|mistake| ScenarioError::new_err(mistake.to_string()))?;
+    let object = object.map_err(bad)?;
     registered::register(name, object.description().clone(), move |values| object.build(values));
     Ok(())
 }
@@ -389,7 +367,7 @@ fn register_opened(name: &str, object: Result<Object, Mistake>) -> PyResult<()> 
 /// Registers the algorithm of a shared object, which has the C interface, under `name`. Its code is loaded. Raises `ScenarioError`
 /// for another file, and for another version of the interface.
 #[pyfunction]
-fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
+pub fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
     register_opened(name, Object::open(&path))
 }
 
@@ -397,33 +375,20 @@ fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
 /// `ScenarioError` where there is no such table.
 #[pyfunction]
 #[expect(unsafe_code, reason = "the caller has the table")]
-fn register_table(name: &str, address: usize) -> PyResult<()> {
+pub fn register_table(name: &str, address: usize) -> PyResult<()> {
     // SAFETY: `elephan.foreign.controllers`, the only caller, keeps the table and what it refers to.
     register_opened(name, unsafe { Object::at(address) })
 }
 
 /// Makes known that the running kernel has an algorithm called `name`, with `linux:`, which Elephan does not list.
 #[pyfunction]
-fn add_linux_name(name: &str) {
+pub fn add_linux_name(name: &str) {
     linux::add(name);
 }
 
 /// The description of the algorithm from outside that is registered under `name`, as JSON; None if there is none.
 #[pyfunction]
 #[pyo3(name = "registered")]
-fn described(name: &str) -> Option<String> {
+pub fn described(name: &str) -> Option<String> {
     registered::find(name).map(|known| Value::Object(known.describe()).to_string())
-}
-
-/// Adds the functions of this file to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("FOREIGN_KINDS", registered::KINDS.to_vec())?;
-    module.add_class::<PyReport>()?;
-    module.add_class::<PyLoss>()?;
-    module.add_class::<Decision>()?;
-    module.add_function(wrap_pyfunction!(register_object, module)?)?;
-    module.add_function(wrap_pyfunction!(register_table, module)?)?;
-    module.add_function(wrap_pyfunction!(register_class, module)?)?;
-    module.add_function(wrap_pyfunction!(add_linux_name, module)?)?;
-    module.add_function(wrap_pyfunction!(described, module)?)
 }

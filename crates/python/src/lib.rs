@@ -1,6 +1,15 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+/// A `dict` with these items.
+macro_rules! dict {
+    ($py:expr; $($name:expr => $value:expr),* $(,)?) => {{
+        let dict = pyo3::types::PyDict::new($py);
+        $(dict.set_item($name, $value)?;)*
+        dict
+    }};
+}
+
 mod foreign;
 #[cfg(feature = "hosts")]
 mod hosts;
@@ -15,24 +24,22 @@ mod watch;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use elephan_metrics::Outcome;
 use elephan_metrics::table::Table;
-use elephan_metrics::trace::{
-    CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
-};
-use elephan_metrics::{Control, Outcome, SoFar};
+use elephan_metrics::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 use elephan_scenario::{Buffer, Plan};
 use elephan_sim::Error;
 use elephan_units::{Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::Serialize;
 
 use crate::scenario::Scenario;
 use crate::tables::columns;
-use crate::watch::{Cancel, watch};
+use crate::watch::{Cancel, Runs};
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
@@ -52,47 +59,32 @@ pyo3::create_exception!(
      the exception of an algorithm in Python."
 );
 
-fn scenario_error(error: elephan_scenario::Error) -> PyErr {
-    ScenarioError::new_err(error.to_string())
+/// A `ScenarioError` with this message.
+fn bad(message: impl ToString) -> PyErr {
+    ScenarioError::new_err(message.to_string())
+}
+
+/// An `OSError` with the number of a system's error.
+#[cfg(feature = "hosts")]
+fn os_error(error: &std::io::Error, text: impl ToString) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), text.to_string()))
+}
+
+fn cancelled() -> PyErr {
+    PyKeyboardInterrupt::new_err("the run was cancelled")
+}
+
+/// As JSON, which a value of ours always is.
+fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it is always JSON")
 }
 
 fn run_error(error: Error) -> PyErr {
     match error {
-        Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+        Error::Cancelled => cancelled(),
         Error::Pcap(path, error) => PyOSError::new_err((error.raw_os_error(), error.to_string(), path)),
-        Error::Standstill { .. } | Error::Beyond { .. } => ScenarioError::new_err(error.to_string()),
+        Error::Standstill { .. } | Error::Beyond { .. } => bad(error),
         Error::Fault { ref text, .. } => foreign::failed(error.to_string(), text),
-    }
-}
-
-/// What one or more runs share.
-struct Progress<'a> {
-    cancel: &'a Cancel,
-    captures: BTreeMap<String, PathBuf>,
-    /// Progress of all runs together, in millionths of a run.
-    done: AtomicU64,
-}
-
-/// The progress of one run among several.
-struct OneOf<'a> {
-    all: &'a Progress<'a>,
-    before: AtomicU64,
-}
-
-impl Control for OneOf<'_> {
-    fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
-        let now = (so_far.share * 1e6) as u64;
-        let before = self.before.swap(now, Ordering::Relaxed);
-        self.all.done.fetch_add(now - before, Ordering::Relaxed);
-        true
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.all.cancel.is_set()
-    }
-
-    fn pcap_file(&self, name: &str) -> Option<PathBuf> {
-        self.all.captures.get(name).cloned()
     }
 }
 
@@ -115,25 +107,14 @@ fn run_many(
 ) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let plans = scenarios.iter().map(|one| one.get().plan(py)).collect::<PyResult<Vec<&Plan>>>()?;
     let own = Cancel::default();
-    let all = Progress {
-        cancel: cancel.as_ref().map_or(&own, Py::get),
-        captures: captures.unwrap_or_default(),
-        done: AtomicU64::new(0),
-    };
-    let one_of = |_| OneOf { all: &all, before: AtomicU64::new(0) };
+    let all = Runs::new(cancel.as_ref().map_or(&own, Py::get), captures.unwrap_or_default());
     let threads = threads.min(thread::available_parallelism().map_or(1, NonZero::get));
     let run = || match plans.as_slice() {
-        [plan] => vec![elephan_sim::run_on(plan, &one_of(0), threads)],
-        plans => elephan_sim::run_many(plans, threads, one_of),
+        [plan] => vec![elephan_sim::run_on(plan, &all.one(), threads)],
+        plans => elephan_sim::run_many(plans, threads, |_| all.one()),
     };
-    let tell = |py: Python<'_>| match &progress {
-        None => Ok(()),
-        Some(progress) => {
-            let share = all.done.load(Ordering::Relaxed) as f64 * 1e-6 / plans.len() as f64;
-            progress.call1(py, (share,)).map(drop)
-        }
-    };
-    let outcomes = if cancel.is_some() { py.detach(run) } else { watch(py, all.cancel, tell, run)? };
+    let outcomes =
+        if cancel.is_some() { py.detach(run) } else { all.watch(py, progress.as_ref(), plans.len(), run)? };
     outcomes
         .into_iter()
         .zip(&plans)
@@ -156,27 +137,19 @@ pub(crate) fn tables_of(
     links: Vec<String>,
     labels: Vec<String>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
-    result.set_item("summary", summary)?;
-    result.set_item("links", links)?;
-    result.set_item("labels", labels)?;
-    result.set_item(FlowTrace::NAME, columns(py, outcome.flows)?)?;
-    result.set_item(QueueTrace::NAME, columns(py, outcome.queues)?)?;
-    result.set_item(StreamTrace::NAME, columns(py, outcome.streams)?)?;
-    result.set_item(CrowdTrace::NAME, columns(py, outcome.crowds)?)?;
-    result.set_item(TransferTrace::NAME, columns(py, outcome.transfers)?)?;
-    result.set_item(EventTrace::NAME, columns(py, outcome.events)?)?;
-    result.set_item("segments_delivered", outcome.segments_delivered)?;
-    result.set_item("events_handled", outcome.events_handled)?;
-    Ok(result)
-}
-
-/// Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit. It is the goodput of the remaining flows
-/// without the others over that with them: above 1 they are harmed.
-#[pyfunction]
-fn impact(without: f64, with_others: f64) -> f64 {
-    elephan_metrics::formula::impact(without, with_others)
+    Ok(dict! { py;
+        "summary" => to_json(&outcome.summary),
+        "links" => links,
+        "labels" => labels,
+        FlowTrace::NAME => columns(py, outcome.flows)?,
+        QueueTrace::NAME => columns(py, outcome.queues)?,
+        StreamTrace::NAME => columns(py, outcome.streams)?,
+        CrowdTrace::NAME => columns(py, outcome.crowds)?,
+        TransferTrace::NAME => columns(py, outcome.transfers)?,
+        EventTrace::NAME => columns(py, outcome.events)?,
+        "segments_delivered" => outcome.segments_delivered,
+        "events_handled" => outcome.events_handled,
+    })
 }
 
 /// The JSON Schema of the scenario file, as JSON.
@@ -217,31 +190,59 @@ fn __getattr__(name: &str) -> PyResult<()> {
 
 /// The module.
 #[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
-    module.add("AlgorithmError", module.py().get_type::<AlgorithmError>())?;
-    module.add_class::<Cancel>()?;
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("EVENT_KINDS", EventKind::NAMES.to_vec())?;
-    for function in [
-        wrap_pyfunction!(run_many, module)?,
-        wrap_pyfunction!(schema, module)?,
-        wrap_pyfunction!(impact, module)?,
-        wrap_pyfunction!(quantity, module)?,
-        wrap_pyfunction!(live::run_live, module)?,
-        wrap_pyfunction!(vocabulary::vocabulary, module)?,
-        wrap_pyfunction!(vocabulary::one_of, module)?,
-    ] {
-        module.add_function(function)?;
-    }
-    scenario::register(module)?;
-    foreign::register(module)?;
-    kernel::register(module)?;
-    tables::register(module)?;
-    model::register(module)?;
-    #[cfg(feature = "hosts")]
-    hosts::register(module)?;
+mod _core {
     #[cfg(not(feature = "hosts"))]
-    module.add_function(wrap_pyfunction!(__getattr__, module)?)?;
-    Ok(())
+    #[pymodule_export]
+    use super::__getattr__;
+    #[pymodule_export]
+    use super::{AlgorithmError, ScenarioError, quantity, run_many, schema};
+    #[pymodule_export]
+    use crate::foreign::{
+        Decision, PyLoss, PyReport, add_linux_name, described, register_class, register_object,
+        register_table,
+    };
+    #[cfg(feature = "hosts")]
+    #[pymodule_export]
+    use crate::hosts::{capture::read_captures, packetdrill::run_packetdrill};
+    #[cfg(all(feature = "hosts", target_os = "linux"))]
+    #[pymodule_export]
+    use crate::hosts::{
+        engine::{hold_links, linux_unsupported, run_guest, run_linux},
+        host::measure_host,
+        probe::{ProbeClient, ProbeServer, VirtualProbe},
+        transfer::{transfer_receive, transfer_send},
+        watch::watch_programs,
+    };
+    #[pymodule_export]
+    use crate::kernel::{kernel_algorithms, kernel_sources, kernel_values};
+    #[pymodule_export]
+    use crate::live::run_live;
+    #[pymodule_export]
+    use crate::model::{
+        Model, bits_per_second, empty_summary, fluid, independent_window, pftk_bit_s, scalable_stability,
+        seconds, tekala_random_rate, tekala_window, utilisation_of,
+    };
+    #[pymodule_export]
+    use crate::scenario::{Scenario, load_scenario, parse_document};
+    #[pymodule_export]
+    use crate::tables::{declared_columns, declared_fields, summary_schema};
+    #[pymodule_export]
+    use crate::vocabulary::{one_of, vocabulary};
+    #[pymodule_export]
+    use crate::watch::Cancel;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("EVENT_KINDS", elephan_metrics::trace::EventKind::NAMES.to_vec())?;
+        module.add("FOREIGN_KINDS", elephan_abi::registered::KINDS.to_vec())?;
+        #[cfg(all(feature = "hosts", target_os = "linux"))]
+        {
+            module.add("PROBE_PORT", elephan_probe::PORT)?;
+            module.add("PROBE_HEADER", elephan_probe::HEADER_BYTES)?;
+            module.add("TRANSFER_PORT", elephan_transfer::PORT)?;
+        }
+        Ok(())
+    }
 }

@@ -12,8 +12,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::model::{bad, fluid_plan};
-use crate::scenario_error;
+use crate::{bad, to_json};
 
 /// A scenario: a document of the form of its file, its JSON, or another scenario.
 ///
@@ -48,7 +47,7 @@ fn to_python<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
 }
 
 fn read(text: &str) -> PyResult<elephan_scenario::Scenario> {
-    elephan_scenario::Scenario::from_json(text, "scenario", &[]).map_err(scenario_error)
+    elephan_scenario::Scenario::from_json(text, "scenario", &[]).map_err(bad)
 }
 
 impl From<elephan_scenario::Scenario> for Scenario {
@@ -63,7 +62,7 @@ impl Scenario {
         if let Some(document) = self.0.document.get() {
             return py.import("json")?.call_method1("dumps", (document,))?.extract();
         }
-        Ok(serde_json::to_string(self.typed(py)?).expect("a scenario is always JSON"))
+        Ok(to_json(self.typed(py)?))
     }
 
     fn typed(&self, py: Python<'_>) -> PyResult<&elephan_scenario::Scenario> {
@@ -72,11 +71,11 @@ impl Scenario {
 
     /// Resolved, without its sweep.
     pub fn plan(&self, py: Python<'_>) -> PyResult<&Plan> {
-        form(&self.0.resolved, || self.typed(py)?.resolve("scenario").map_err(scenario_error))
+        form(&self.0.resolved, || self.typed(py)?.resolve("scenario").map_err(bad))
     }
 
     fn expansion(&self, py: Python<'_>) -> PyResult<&Expansion> {
-        let made = || self.typed(py)?.expansion("scenario").map_err(scenario_error);
+        let made = || self.typed(py)?.expansion("scenario").map_err(bad);
         form(&self.0.expansion, made)
     }
 
@@ -86,29 +85,25 @@ impl Scenario {
         if number >= points {
             return Err(PyIndexError::new_err(format!("expected a point below {points}, found {number}")));
         }
-        Ok(expansion.point(number).map_err(scenario_error)?.repeat(repeat))
+        Ok(expansion.point(number).map_err(bad)?.repeat(repeat))
     }
 
     /// Checks every point of its sweep. A signal ends that between two points, with what its handler raises.
     fn check(&self, py: Python<'_>, file: &str, large: bool) -> PyResult<Estimate> {
         let typed = self.typed(py)?;
         if typed.sweep.is_empty() {
-            let plan = typed.check(file, large).map_err(scenario_error)?;
+            let plan = typed.check(file, large).map_err(bad)?;
             let estimate = plan.estimate.clone();
             // Another thread may have resolved it meanwhile, to the same.
             let _ = self.0.resolved.set(plan);
             return Ok(estimate);
         }
-        let mut largest: Option<Estimate> = None;
-        for estimate in typed.expansion(file).map_err(scenario_error)?.check(large) {
+        let mut largest = Estimate::default();
+        for estimate in typed.expansion(file).map_err(bad)?.check(large) {
             py.check_signals()?;
-            let estimate = estimate.map_err(scenario_error)?;
-            largest = Some(match largest {
-                Some(before) => before.max(estimate),
-                None => estimate,
-            });
+            largest = largest.max(estimate.map_err(bad)?);
         }
-        Ok(largest.expect("a sweep has a point"))
+        Ok(largest)
     }
 }
 
@@ -202,7 +197,7 @@ impl Scenario {
     /// With every key of its stack, those that its profile sets included.
     #[getter]
     fn shown(&self, py: Python<'_>) -> PyResult<Self> {
-        let shown = self.typed(py)?.shown("scenario").map_err(scenario_error)?;
+        let shown = self.typed(py)?.shown("scenario").map_err(bad)?;
         Ok(shown.into())
     }
 
@@ -232,10 +227,7 @@ impl Scenario {
             let found = self.plan(py).map(facts).or_else(|error| {
                 let mut document: Value = serde_json::from_str(&self.text(py)?).map_err(|_| error)?;
                 replace_foreign(&mut document);
-                read(&document.to_string())?
-                    .resolve("scenario")
-                    .map_err(scenario_error)
-                    .map(|plan| facts(&plan))
+                read(&document.to_string())?.resolve("scenario").map_err(bad).map(|plan| facts(&plan))
             })?;
             to_python(py, &found.to_string()).map(Bound::unbind)
         };
@@ -246,7 +238,7 @@ impl Scenario {
     /// traffic that is no bulk transfer.
     #[getter]
     fn fluid_plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &fluid_plan(self.plan(py)?)?.to_string())
+        to_python(py, &self.plan(py)?.fluid().map_err(bad)?.to_string())
     }
 
     /// Name and settings (JSON) of the congestion control of each flow, and then of each crowd.
@@ -300,8 +292,8 @@ impl Scenario {
 /// `ScenarioError`, with the name `file`, where it is neither.
 #[pyfunction]
 #[pyo3(signature = (text, file, json=false))]
-fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
-    Ok(parse(text, file, syntax(json)).map_err(scenario_error)?.to_string())
+pub fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
+    Ok(parse(text, file, if json { Syntax::Json } else { Syntax::Toml }).map_err(bad)?.to_string())
 }
 
 /// Reads a scenario (TOML, or JSON where `json`), with all defaults written out. It sets `overrides`, and checks that the scenario works at
@@ -309,7 +301,7 @@ fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
 /// that it names are read only where `files` allows it. Raises `ScenarioError` with a line for each mistake.
 #[pyfunction]
 #[pyo3(signature = (text, file, overrides, json=false, files=false, large=false))]
-fn load_scenario(
+pub fn load_scenario(
     py: Python<'_>,
     text: &str,
     file: &str,
@@ -319,21 +311,10 @@ fn load_scenario(
     large: bool,
 ) -> PyResult<Scenario> {
     let files = if files { Files::Allowed } else { Files::Refused };
-    let typed = parse(text, file, syntax(json))
+    let typed = parse(text, file, if json { Syntax::Json } else { Syntax::Toml })
         .and_then(|document| elephan_scenario::Scenario::from_document(document, file, &overrides, files))
-        .map_err(scenario_error)?;
+        .map_err(bad)?;
     let scenario = Scenario::from(typed);
     let _ = scenario.0.estimate.set(scenario.check(py, file, large)?);
     Ok(scenario)
-}
-
-fn syntax(json: bool) -> Syntax {
-    if json { Syntax::Json } else { Syntax::Toml }
-}
-
-/// Adds this part to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Scenario>()?;
-    module.add_function(wrap_pyfunction!(parse_document, module)?)?;
-    module.add_function(wrap_pyfunction!(load_scenario, module)?)
 }

@@ -6,7 +6,7 @@ use elephan_scenario::TRAFFIC;
 use elephan_tcp::RECOVERIES;
 use elephan_units::{Entry, OneOf};
 use pyo3::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, those that
 /// Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
@@ -22,23 +22,19 @@ pub fn vocabulary() -> String {
         ]);
         all
     };
-    let all: Map<String, Value> = [
-        ("cc", json!(registry::ALL.iter().map(algorithm).collect::<Vec<_>>())),
-        ("linux", described(elephan_abi::linux::ALL)),
-        ("slow_start", described(slow_start::ALL)),
-        ("recovery", described(RECOVERIES)),
-        ("queue", described(DISCIPLINES)),
-        ("traffic", described(TRAFFIC)),
-    ]
-    .into_iter()
-    .map(|(key, entries)| (key.to_owned(), entries))
-    .collect();
-    Value::Object(all).to_string()
+    json!({
+        "cc": registry::ALL.iter().map(algorithm).collect::<Vec<_>>(),
+        "linux": described(elephan_abi::linux::ALL),
+        "slow_start": described(slow_start::ALL),
+        "recovery": described(RECOVERIES),
+        "queue": described(DISCIPLINES),
+        "traffic": described(TRAFFIC),
+    })
+    .to_string()
 }
 
 /// What is expected in place of `found`, in words: all `known` names, or those of many that `found` is near to.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "a list of Python becomes a vector")]
 pub fn one_of(known: Vec<String>, found: &str) -> String {
     OneOf { known: &known, found }.to_string()
 }

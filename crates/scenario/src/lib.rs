@@ -11,6 +11,7 @@ mod document;
 mod error;
 pub mod estimate;
 mod file;
+mod fluid;
 pub mod plan;
 mod read;
 mod replay;

@@ -166,4 +166,4 @@ def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> flo
             f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}"
         )
     with_others = remaining(changed)
-    return _core.impact(remaining(reference), with_others) if with_others > 0 else None
+    return remaining(reference) / with_others if with_others > 0 else None

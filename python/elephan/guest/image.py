@@ -278,7 +278,7 @@ def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | No
 @cache
 def _guest() -> str:
     """A hash of what Elephan adds to a kernel: an image depends on it, and not on Elephan's version."""
-    parts = [sorted(_core.guest_sources().items()), EDITS, sorted(REPEATABLE.items())]
+    parts = [sorted(_core.kernel_sources(guest=True).items()), EDITS, sorted(REPEATABLE.items())]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -373,7 +373,7 @@ def _unpack(place: Path, tree: Path) -> None:
 def _add_driver(tree: Path, version: str) -> None:
     """Add the driver to a tree, and make the edits. Raises `KernelError` if the text of one is not there."""
     (tree / DRIVER).mkdir()
-    for name, text in _core.guest_sources().items():
+    for name, text in _core.kernel_sources(guest=True).items():
         (tree / DRIVER / name).write_text(text, encoding="utf-8")
     for edit in EDITS:
         path = tree / edit.file

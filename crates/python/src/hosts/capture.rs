@@ -8,7 +8,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::ScenarioError;
+use crate::bad;
 
 /// The connections of a capture, or of several captures of the same time, each as a dict of what its packets show.
 ///
@@ -19,7 +19,7 @@ use crate::ScenarioError;
 /// side took, from the timestamps. `from`, `to` are the ends, `mss` and `handshake_ns` are None if they were not captured, and
 /// `is_cut` tells whether a file ended within a packet. Raises `ScenarioError` for a file that is no capture of TCP, and `OSError`.
 #[pyfunction]
-fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+pub fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let mut packets = Vec::new();
     let mut is_cut = false;
     for path in &paths {
@@ -28,7 +28,7 @@ fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Bound<'_, 
                 Error::File(error) => {
                     PyOSError::new_err((error.raw_os_error(), error.to_string(), path.clone()))
                 }
-                error => ScenarioError::new_err(format!("{}: {error}", path.display())),
+                error => bad(format!("{}: {error}", path.display())),
             })?;
         packets.extend(found);
         is_cut |= cut;
@@ -43,24 +43,20 @@ fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Bound<'_, 
             })
             .collect()
     });
-    followed.into_iter().map(|(one, found)| dict(py, &one, found, is_cut)).collect()
+    followed.into_iter().map(|(one, found)| of(py, &one, found, is_cut)).collect()
 }
 
-fn dict<'py>(
-    py: Python<'py>,
-    one: &Connection,
-    found: Followed,
-    is_cut: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    let made = PyDict::new(py);
+fn of<'py>(py: Python<'py>, one: &Connection, found: Followed, is_cut: bool) -> PyResult<Bound<'py, PyDict>> {
     let ends = found.ends.unwrap_or(one.ends);
-    made.set_item("from", ends[0].to_string())?;
-    made.set_item("to", ends[1].to_string())?;
-    made.set_item("is_ipv6", ends[0].is_ipv6())?;
-    made.set_item("is_cut", is_cut)?;
-    made.set_item("mss", found.mss)?;
-    made.set_item("headers", found.headers)?;
-    made.set_item("handshake_ns", found.handshake_ns)?;
+    let made = dict! { py;
+        "from" => ends[0].to_string(),
+        "to" => ends[1].to_string(),
+        "is_ipv6" => ends[0].is_ipv6(),
+        "is_cut" => is_cut,
+        "mss" => found.mss,
+        "headers" => found.headers,
+        "handshake_ns" => found.handshake_ns,
+    };
     macro_rules! columns {
         ($($name:literal: $rows:expr => $value:expr;)*) => {
             $(made.set_item($name, $rows.iter().map($value).collect::<Vec<_>>().into_pyarray(py))?;)*
@@ -84,9 +80,4 @@ fn dict<'py>(
         "answer_ns": found.answers => |row: &(i64, i64)| row.1;
     }
     Ok(made)
-}
-
-/// Adds this module's function.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(read_captures, module)?)
 }

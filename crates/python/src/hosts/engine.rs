@@ -1,75 +1,36 @@
 //! The engines linux and kernel.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use elephan_guest::{Job, Launch, Load};
 use elephan_linux::{Error, Measured, Options, Quality};
-use elephan_metrics::{Control, SoFar};
+use elephan_metrics::Control;
 use elephan_scenario::Plan;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
-
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
 use crate::tables::columns;
-use crate::watch::{Cancel, watch};
-use crate::{ScenarioError, convert};
-
-#[derive(Default)]
-struct Progress {
-    cancel: Cancel,
-    /// The share that is done, in millionths.
-    done: AtomicU64,
-}
-
-impl Progress {
-    /// Tells the caller's function, if there is one, how far the run is.
-    fn tell<'a>(
-        &'a self,
-        progress: Option<&'a Py<PyAny>>,
-    ) -> impl Fn(Python<'_>) -> PyResult<()> + Sync + 'a {
-        move |py| match progress {
-            None => Ok(()),
-            Some(progress) => {
-                progress.call1(py, (self.done.load(Ordering::Relaxed) as f64 * 1e-6,)).map(drop)
-            }
-        }
-    }
-}
-
-impl Control for Progress {
-    fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
-        self.done.store((so_far.share * 1e6) as u64, Ordering::Relaxed);
-        true
-    }
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_set()
-    }
-}
-
-fn unsupported(plan: &Plan, has_events: bool) -> Vec<String> {
-    elephan_linux::unsupported(plan, has_events).iter().map(ToString::to_string).collect()
-}
+use crate::watch::{Cancel, Runs};
+use crate::{cancelled, convert, os_error};
 
 /// What a scenario asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each. Raises
 /// `ScenarioError` where it cannot be run at all.
 #[pyfunction]
 #[pyo3(signature = (scenario, guest=false))]
-fn linux_unsupported(py: Python<'_>, scenario: Py<Scenario>, guest: bool) -> PyResult<Vec<String>> {
-    Ok(unsupported(scenario.get().plan(py)?, guest))
+pub fn linux_unsupported(py: Python<'_>, scenario: Py<Scenario>, guest: bool) -> PyResult<Vec<String>> {
+    Ok(elephan_linux::unsupported(scenario.get().plan(py)?, guest).iter().map(ToString::to_string).collect())
 }
 
-/// Runs a scenario on the running kernel. `algorithms` are the kernel's names of the congestion
-/// control of each flow, and then of each crowd.
-/// `progress` as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that
-/// send and that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where
-/// the system refuses.
+/// Runs a scenario, of which `linux_unsupported` names nothing, on the running kernel. `algorithms` are the kernel's names of the
+/// congestion control of each flow, and then of each crowd. `progress` as in `run_many`. The commands, each a list of words, run
+/// meanwhile in the namespaces of the hosts that send and that receive. Raises `OSError` where the system refuses.
 #[pyfunction]
 #[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
-fn run_linux(
+pub fn run_linux(
     py: Python<'_>,
     scenario: Py<Scenario>,
     algorithms: Vec<String>,
@@ -79,21 +40,13 @@ fn run_linux(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let plan = scenario.get().plan(py)?;
-    let wrong = unsupported(plan, false);
-    if !wrong.is_empty() {
-        return Err(ScenarioError::new_err(wrong.join("\n")));
-    }
     let options = Options {
         algorithms,
         large_segments,
         sender_commands: sender_commands.unwrap_or_default(),
         listener_commands: listener_commands.unwrap_or_default(),
     };
-    let control = Progress::default();
-    let measured = watch(py, &control.cancel, control.tell(progress.as_ref()), || {
-        elephan_linux::run(plan, &options, &control)
-    })?;
-    result(py, measured.map_err(refused)?, plan)
+    carry_out(py, plan, progress, |control| elephan_linux::run(plan, &options, control).map_err(refused))
 }
 
 /// Runs a scenario on the kernel `image`, which runs as a process.
@@ -102,7 +55,7 @@ fn run_linux(
 /// source file, registered name, values. All else as for `run_linux`; a guest that fails raises `OSError`.
 #[pyfunction]
 #[pyo3(signature = (scenario, algorithms, loads, image, files, progress=None))]
-fn run_guest(
+pub fn run_guest(
     py: Python<'_>,
     scenario: Py<Scenario>,
     algorithms: Vec<String>,
@@ -112,29 +65,22 @@ fn run_guest(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let plan = scenario.get().plan(py)?;
-    let wrong = unsupported(plan, true);
-    if !wrong.is_empty() {
-        return Err(ScenarioError::new_err(wrong.join("\n")));
-    }
     let loads =
         loads.into_iter().map(|(name, registered, values)| Load { name, registered, values }).collect();
     let job = Job { scenario: scenario.get().text(py)?, algorithms, loads };
     let launch = Launch { image, init: files.0, links: files.1 };
-    let control = Progress::default();
-    let tell = control.tell(progress.as_ref());
-    let measured = watch(py, &control.cancel, tell, || elephan_guest::run(&launch, plan, &job, &control))?;
-    let measured = measured.map_err(|error| match error {
-        elephan_guest::Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+    let refused = |error| match error {
+        elephan_guest::Error::Cancelled => cancelled(),
         error => PyOSError::new_err(error.to_string()),
-    })?;
-    result(py, measured, plan)
+    };
+    carry_out(py, plan, progress, |control| elephan_guest::run(&launch, plan, &job, control).map_err(refused))
 }
 
 /// Connects two network namespaces by the links of a scenario, without its traffic, until `cancel` is set. Calls `ready`
 /// with the file descriptors of this process for the near and the far host's namespace. Returns the quality of the emulation as
 /// JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run, `OSError` where the system refuses.
 #[pyfunction]
-fn hold_links(
+pub fn hold_links(
     py: Python<'_>,
     scenario: Py<Scenario>,
     cancel: Py<Cancel>,
@@ -160,8 +106,8 @@ fn hold_links(
 
 fn refused(error: Error) -> PyErr {
     match error {
-        Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
-        Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
+        Error::Cancelled => cancelled(),
+        Error::Kernel(_, ref cause) => os_error(cause, &error),
     }
 }
 
@@ -171,18 +117,18 @@ fn judged(quality: &Quality) -> Value {
     judged
 }
 
-fn result<'py>(py: Python<'py>, measured: Measured, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
-    let Measured { outcome, kernel, quality } = measured;
-    let result = convert(py, outcome, plan)?;
-    result.set_item("kernel", columns(py, kernel)?)?;
-    result.set_item("quality", judged(&quality).to_string())?;
+/// The outcome of a run, with what is of the kernel alone.
+fn carry_out<'py>(
+    py: Python<'py>,
+    plan: &Plan,
+    progress: Option<Py<PyAny>>,
+    run: impl FnOnce(&dyn Control) -> PyResult<Measured> + Send,
+) -> PyResult<Bound<'py, PyDict>> {
+    let cancel = Cancel::default();
+    let all = Runs::new(&cancel, BTreeMap::new());
+    let measured = all.watch(py, progress.as_ref(), 1, || run(&all.one()))??;
+    let result = convert(py, measured.outcome, plan)?;
+    result.set_item("kernel", columns(py, measured.kernel)?)?;
+    result.set_item("quality", judged(&measured.quality).to_string())?;
     Ok(result)
-}
-
-/// Adds the functions of this file to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(linux_unsupported, module)?)?;
-    module.add_function(wrap_pyfunction!(run_linux, module)?)?;
-    module.add_function(wrap_pyfunction!(hold_links, module)?)?;
-    module.add_function(wrap_pyfunction!(run_guest, module)?)
 }

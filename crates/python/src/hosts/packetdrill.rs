@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use elephan_packetdrill::{Engine, Judgement, Stop};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::watch::{Cancel, watch};
-use crate::{ScenarioError, scenario_error};
+use crate::watch::{Cancel, interruptible};
+use crate::{bad, os_error, to_json};
 
 /// The report (JSON) of a script of packetdrill on the simulator's TCP, or the running kernel's (`kernel`).
 ///
@@ -16,7 +16,7 @@ use crate::{ScenarioError, scenario_error};
 /// and returns what is wrong: an empty text for nothing, and whether only a name is missing. Raises `ScenarioError` where the script
 /// or a key cannot be read, `OSError` where the kernel refuses something.
 #[pyfunction]
-fn run_packetdrill(
+pub fn run_packetdrill(
     py: Python<'_>,
     text: &str,
     file: &str,
@@ -24,11 +24,10 @@ fn run_packetdrill(
     kernel: bool,
     judge: Py<PyAny>,
 ) -> PyResult<String> {
-    let script = elephan_packetdrill::parse(text, file).map_err(scenario_error)?;
+    let script = elephan_packetdrill::parse(text, file).map_err(bad)?;
     let engine = if kernel { Engine::Kernel } else { Engine::Simulator };
     let raised = Mutex::new(None);
-    let cancel = Cancel::default();
-    let run = || {
+    let run = |cancel: &Cancel| {
         let mut judge = |code: &str, values: &BTreeMap<&'static str, i64>| {
             let judged =
                 Python::attach(|py| judge.call1(py, (code, values.clone()))?.extract::<(String, bool)>(py));
@@ -44,23 +43,16 @@ fn run_packetdrill(
         };
         elephan_packetdrill::run(&script, engine, &keys, &mut judge, &|| cancel.is_set())
     };
-    let result = watch(py, &cancel, |_| Ok(()), run)?;
+    let result = interruptible(py, run)?;
     if let Some(error) = raised.into_inner().expect("nobody panics with it") {
         return Err(error);
     }
     match result {
-        Ok(report) => Ok(serde_json::to_string(&report).expect("a report is always JSON")),
-        Err(Stop::Wrong(error)) => Err(scenario_error(error)),
-        Err(Stop::Kernel(what, error)) => {
-            Err(PyOSError::new_err((error.raw_os_error(), format!("{what}: {error}"))))
-        }
+        Ok(report) => Ok(to_json(&report)),
+        Err(Stop::Wrong(error)) => Err(bad(error)),
+        Err(Stop::Kernel(what, error)) => Err(os_error(&error, format!("{what}: {error}"))),
         Err(Stop::Cancelled) => Err(PyKeyboardInterrupt::new_err("the script was cancelled")),
         // A run makes a report of these.
-        Err(Stop::Skip(reason) | Stop::Fail(reason, _)) => Err(ScenarioError::new_err(reason)),
+        Err(Stop::Skip(reason) | Stop::Fail(reason, _)) => Err(bad(reason)),
     }
-}
-
-/// Adds this module's function.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(run_packetdrill, module)?)
 }

@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use elephan_probe::{
-    Arrivals, Client, Error, Event, HEADER_BYTES, Limits, NearHost, PORT, Sample, Server, Stream, Tcp,
-    VirtualClient, Wire,
+    Client, Error, Event, Limits, NearHost, Sample, Server, Stream, Tcp, VirtualClient, Wire,
 };
 use elephan_session::Error as SessionError;
 use elephan_sys::{Record, Recorded};
@@ -17,16 +16,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::transfer::tables;
-use crate::ScenarioError;
+use crate::bad;
 use crate::scenario::Scenario;
-use crate::watch::{Cancel, watch};
+use crate::watch::{Cancel, interruptible, watch};
 
 fn failed(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Session(SessionError::Token(_) | SessionError::WrongToken) | Error::Wrong(_) => {
-            ScenarioError::new_err(text)
-        }
+        Error::Session(SessionError::Token(_) | SessionError::WrongToken) | Error::Wrong(_) => bad(text),
         // A test that cannot be made; others can.
         Error::Refused(_) | Error::Budget { .. } => PyPermissionError::new_err(text),
         Error::Cancelled => PyKeyboardInterrupt::new_err(text),
@@ -39,9 +36,27 @@ fn limits(bytes: u64, seconds: f64, rate: Option<u64>) -> Limits {
     Limits { bytes, millis: (seconds * 1e3) as u64, rate: rate.unwrap_or(u64::MAX) }
 }
 
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
 fn address(host: &str) -> PyResult<IpAddr> {
-    host.parse()
-        .map_err(|_| ScenarioError::new_err(format!("host: expected an IP address, found \"{host}\"")))
+    host.parse().map_err(|_| bad(format!("host: expected an IP address, found \"{host}\"")))
+}
+
+enum Session {
+    Real(Client),
+    Virtual(VirtualClient),
+}
+
+/// What both kinds of session can.
+macro_rules! either {
+    ($session:expr, $client:ident => $value:expr) => {
+        match $session {
+            Session::Real($client) => $value,
+            Session::Virtual($client) => $value,
+        }
+    };
 }
 
 /// A session with `elephan probe server`: it asks for one test after the other, and keeps to what was agreed on.
@@ -49,130 +64,40 @@ fn address(host: &str) -> PyResult<IpAddr> {
 /// `host` is an IP address. The session costs at most `max_bytes` of IP packets in both directions together, lasts at most
 /// `max_seconds`, and sends at no more than `max_rate` (bit/s). Raises `ScenarioError` for a wrong token, `PermissionError` where the
 /// server refuses, `OSError` for all else.
-#[pyclass(frozen)]
-pub struct ProbeClient(Session<Client>);
+#[pyclass(frozen, subclass)]
+pub struct ProbeClient(Mutex<Option<Session>>);
 
-/// A client until its session ends.
-struct Session<C>(Mutex<Option<C>>);
-
-impl<C: Send> Session<C> {
-    fn new(client: C) -> Self {
-        Self(Mutex::new(Some(client)))
+impl ProbeClient {
+    fn of(session: Session) -> Self {
+        Self(Mutex::new(Some(session)))
     }
 
-    fn client(&self) -> MutexGuard<'_, Option<C>> {
+    fn session(&self) -> MutexGuard<'_, Option<Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&C) -> T) -> PyResult<T> {
-        self.client().as_ref().map(work).ok_or_else(ended)
+    fn with<T>(&self, work: impl FnOnce(&Session) -> T) -> PyResult<T> {
+        self.session().as_ref().map(work).ok_or_else(ended)
     }
 
     fn work<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut C, &(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Session, &(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        let cancel = Cancel::default();
-        watch(
-            py,
-            &cancel,
-            |_| Ok(()),
-            || match self.client().as_mut() {
-                Some(client) => work(client, &|| cancel.is_set()).map_err(failed),
-                None => Err(ended()),
-            },
-        )?
+        interruptible(py, |cancel| match self.session().as_mut() {
+            Some(session) => work(session, &|| cancel.is_set()).map_err(failed),
+            None => Err(ended()),
+        })?
     }
 }
 
 fn ended() -> PyErr {
-    ScenarioError::new_err("probe: expected a session, found that it has ended")
+    bad("probe: expected a session, found that it has ended")
 }
 
-/// The methods that a session has over sockets and in virtual time, after those that it has of its own.
-macro_rules! session {
-    ($session:ident { $($own:tt)* }) => {
-        #[pymethods]
-        impl $session {
-            $($own)*
-
-            /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
-            fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
-                let Limits { bytes, millis, rate } = self.0.with(Client::limits)?;
-                Ok((bytes, millis as f64 * 1e-3, (rate < u64::MAX).then_some(rate)))
-            }
-
-            /// The server's host: name, kernel, and the congestion control that it permits.
-            fn host(&self) -> PyResult<(String, String, Vec<String>)> {
-                self.0.with(|client| {
-                    let (name, kernel, algorithms) = client.host();
-                    (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
-                })
-            }
-
-            /// Whether packets have the headers of IPv6.
-            fn is_v6(&self) -> PyResult<bool> {
-                self.0.with(Client::is_v6)
-            }
-
-            /// Bytes of IP packets so far, in both directions together, at most.
-            fn spent(&self) -> PyResult<u64> {
-                self.0.with(Client::spent)
-            }
-
-            /// Seconds since the session began.
-            fn elapsed(&self) -> PyResult<f64> {
-                self.0.with(|client| client.elapsed().as_secs_f64())
-            }
-
-            /// Sends datagrams on a schedule, which the server perhaps echoes.
-            ///
-            /// They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger` seconds
-            /// for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence numbers and times at the
-            /// server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times of departure; `overflowed`,
-            /// `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times are ns since 1970 on the clock of their
-            /// host; zero means that it did not happen.
-            #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
-            fn stream<'py>(
-                &self,
-                py: Python<'py>,
-                sizes: Vec<u32>,
-                due_ns: Vec<u64>,
-                echo: bool,
-                linger: f64,
-            ) -> PyResult<Bound<'py, PyDict>> {
-                let linger = Duration::try_from_secs_f64(linger).unwrap_or_default();
-                let seen = self.0.work(py, |client, stop| client.stream(&sizes, &due_ns, echo, linger, stop))?;
-                columns(py, seen)
-            }
-
-            /// Ends the session.
-            fn finish(&self) -> PyResult<()> {
-                self.0.client().take().map_or(Ok(()), |client| client.finish().map_err(failed))
-            }
-        }
-    };
-}
-
-/// What was seen of a stream, as Python gets it.
-fn columns(py: Python<'_>, seen: Stream) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    let Arrivals { sequence, at_ns, echoed_ns, overflowed } = seen.arrived;
-    result.set_item("sent_ns", PyArray1::from_vec(py, seen.sent_ns))?;
-    result.set_item("stamped", seen.stamped)?;
-    result.set_item("arrived", PyArray1::from_vec(py, sequence))?;
-    result.set_item("arrived_ns", PyArray1::from_vec(py, at_ns))?;
-    result.set_item("echoed_ns", PyArray1::from_vec(py, echoed_ns))?;
-    result.set_item("overflowed", overflowed)?;
-    result.set_item("back", PyArray1::from_vec(py, seen.echoes.sequence))?;
-    result.set_item("back_ns", PyArray1::from_vec(py, seen.echoes.at_ns))?;
-    result.set_item("overflowed_back", seen.echoes.overflowed)?;
-    result.set_item("bytes", seen.bytes)?;
-    Ok(result)
-}
-
-session! { ProbeClient {
+#[pymethods]
+impl ProbeClient {
     #[new]
     #[pyo3(signature = (host, port, token, max_bytes, max_seconds, max_rate=None))]
     fn new(
@@ -187,8 +112,72 @@ session! { ProbeClient {
         let to = SocketAddr::new(address(host)?, port);
         let token = token.parse().map_err(|error: SessionError| failed(error.into()))?;
         let wanted = limits(max_bytes, max_seconds, max_rate);
-        let client = watch(py, &Cancel::default(), |_| Ok(()), || Client::connect(to, &token, wanted))?;
-        Ok(Self(Session::new(client.map_err(failed)?)))
+        let client = interruptible(py, |_| Client::connect(to, &token, wanted))?;
+        Ok(Self::of(Session::Real(client.map_err(failed)?)))
+    }
+
+    /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
+    fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
+        let Limits { bytes, millis, rate } =
+            self.with(|session| either!(session, client => client.limits()))?;
+        Ok((bytes, millis as f64 * 1e-3, (rate < u64::MAX).then_some(rate)))
+    }
+
+    /// The server's host: name, kernel, and the congestion control that it permits.
+    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
+        self.with(|session| {
+            let (name, kernel, algorithms) = either!(session, client => client.host());
+            (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
+        })
+    }
+
+    /// Whether packets have the headers of IPv6.
+    fn is_v6(&self) -> PyResult<bool> {
+        self.with(|session| either!(session, client => client.is_v6()))
+    }
+
+    /// Bytes of IP packets so far, in both directions together, at most.
+    fn spent(&self) -> PyResult<u64> {
+        self.with(|session| either!(session, client => client.spent()))
+    }
+
+    /// Seconds since the session began.
+    fn elapsed(&self) -> PyResult<f64> {
+        self.with(|session| either!(session, client => client.elapsed().as_secs_f64()))
+    }
+
+    /// Sends datagrams on a schedule, which the server perhaps echoes.
+    ///
+    /// They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence
+    /// numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times of
+    /// departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times are ns since
+    /// 1970 on the clock of their host; zero means that it did not happen.
+    #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        sizes: Vec<u32>,
+        due_ns: Vec<u64>,
+        echo: bool,
+        linger: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let linger = seconds(linger);
+        let Stream { sent_ns, stamped, arrived, echoes, bytes } = self.work(
+            py,
+            |session, stop| either!(session, client => client.stream(&sizes, &due_ns, echo, linger, stop)),
+        )?;
+        Ok(dict! { py;
+            "sent_ns" => PyArray1::from_vec(py, sent_ns),
+            "stamped" => stamped,
+            "arrived" => PyArray1::from_vec(py, arrived.sequence),
+            "arrived_ns" => PyArray1::from_vec(py, arrived.at_ns),
+            "echoed_ns" => PyArray1::from_vec(py, arrived.echoed_ns),
+            "overflowed" => arrived.overflowed,
+            "back" => PyArray1::from_vec(py, echoes.sequence),
+            "back_ns" => PyArray1::from_vec(py, echoes.at_ns),
+            "overflowed_back" => echoes.overflowed,
+            "bytes" => bytes,
+        })
     }
 
     /// Sends by TCP, or receives if `down`, for so many seconds, and at most so many bytes of IP packets.
@@ -203,32 +192,40 @@ session! { ProbeClient {
         seconds: f64,
         max_bytes: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let duration = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let test = Tcp { cc, down, duration, bytes: max_bytes };
-        let (sender, receiver) = self.0.work(py, |client, stop| client.tcp(&test, stop))?;
-        let result = PyDict::new(py);
-        match recorded(&sender.samples) {
-            Some(recorded) => result.set_item("tables", tables(py, recorded)?)?,
-            None => result.set_item("tables", py.None())?,
-        }
+        let test = Tcp { cc, down, duration: self::seconds(seconds), bytes: max_bytes };
+        let (sender, receiver) = self.work(py, |session, stop| match session {
+            Session::Real(client) => client.tcp(&test, stop),
+            Session::Virtual(_) => {
+                Err(Error::Refused("TCP: expected a path in real time, found one in virtual time".to_owned()))
+            }
+        })?;
         let (at, received): (Vec<u64>, Vec<u64>) = receiver.received.into_iter().unzip();
-        result.set_item("received_ns", PyArray1::from_vec(py, at))?;
-        result.set_item("received", PyArray1::from_vec(py, received))?;
-        result.set_item("bytes", sender.wire_bytes.max(receiver.wire_bytes))?;
-        Ok(result)
+        Ok(dict! { py;
+            "tables" => recorded(&sender.samples).map(|recorded| tables(py, recorded)).transpose()?,
+            "received_ns" => PyArray1::from_vec(py, at),
+            "received" => PyArray1::from_vec(py, received),
+            "bytes" => sender.wire_bytes.max(receiver.wire_bytes),
+        })
     }
-} }
 
-/// A session as `ProbeClient` has it, in virtual time, over the links of a scenario.
+    /// Ends the session.
+    fn finish(&self) -> PyResult<()> {
+        let session = self.session().take();
+        session.map_or(Ok(()), |session| either!(session, client => client.finish()).map_err(failed))
+    }
+}
+
+/// A session in virtual time, over the links of a scenario. There is no TCP in it.
 ///
 /// Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the near host sends,
 /// and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu` vanish on the path. The near host stands
 /// still at each of `stalls`: since the beginning, and for how long (s). The clock of the far host gains `drift_ppm` on its own.
 /// Raises as `ProbeClient`.
-#[pyclass(frozen)]
-pub struct VirtualProbe(Session<VirtualClient>);
+#[pyclass(frozen, extends = ProbeClient)]
+pub struct VirtualProbe;
 
-session! { VirtualProbe {
+#[pymethods]
+impl VirtualProbe {
     #[new]
     #[pyo3(signature = (
         scenario, max_bytes, max_seconds, max_rate=None, *, host_rate=None, mtu=1500, path_mtu=None, stalls=Vec::new(), drift_ppm=0
@@ -245,8 +242,7 @@ session! { VirtualProbe {
         path_mtu: Option<u32>,
         stalls: Vec<(f64, f64)>,
         drift_ppm: i32,
-    ) -> PyResult<Self> {
-        let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    ) -> PyResult<PyClassInitializer<Self>> {
         let near = NearHost {
             rate: host_rate.unwrap_or(u64::MAX),
             mtu,
@@ -255,23 +251,18 @@ session! { VirtualProbe {
             drift_ppm,
         };
         let wanted = limits(max_bytes, max_seconds, max_rate);
-        let plan = scenario.get().plan(py)?;
-        Ok(Self(Session::new(VirtualClient::over(plan, near, wanted, wanted).map_err(failed)?)))
+        let client = VirtualClient::over(scenario.get().plan(py)?, near, wanted, wanted).map_err(failed)?;
+        Ok(PyClassInitializer::from(ProbeClient::of(Session::Virtual(client))).add_subclass(Self))
     }
 
     /// Lets virtual time pass.
-    fn sleep(&self, seconds: f64) -> PyResult<()> {
-        let lasting = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        self.0.with(|client| client.wire().sleep(lasting))
+    fn sleep(this: PyRef<'_, Self>, seconds: f64) -> PyResult<()> {
+        this.as_super().with(|session| match session {
+            Session::Virtual(client) => client.wire().sleep(self::seconds(seconds)),
+            Session::Real(_) => {}
+        })
     }
-
-    /// Is refused: there is no TCP in this virtual time.
-    #[expect(unused_variables, reason = "the arguments of `ProbeClient.tcp`")]
-    fn tcp(&self, cc: &str, down: bool, seconds: f64, max_bytes: u64) -> PyResult<()> {
-        self.0.with(|_| ())?;
-        Err(PyPermissionError::new_err("TCP: expected a path in real time, found one in virtual time"))
-    }
-} }
+}
 
 /// The tables of a run of one flow, from the sender's samples; none if there are fewer than two.
 fn recorded(samples: &[Sample]) -> Option<Recorded> {
@@ -325,32 +316,8 @@ impl ProbeServer {
         let taken = || std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
         let listen =
             |py: Python<'_>| taken().into_iter().try_for_each(|line| tell.call1(py, (line,)).map(drop));
-        let hear = |event| lines.lock().unwrap_or_else(PoisonError::into_inner).push(line(&event));
+        let hear =
+            |event: Event| lines.lock().unwrap_or_else(PoisonError::into_inner).push(event.to_string());
         watch(py, &cancel, listen, || self.0.run(&|| cancel.is_set(), &hear))?.map_err(failed)
     }
-}
-
-fn line(event: &Event) -> String {
-    match event {
-        Event::Admitted(from, limits) => {
-            let rate =
-                if limits.rate < u64::MAX { format!(", {} bit/s", limits.rate) } else { String::new() };
-            format!(
-                "{from}: admitted, for at most {} bytes, {} s{rate}",
-                limits.bytes,
-                limits.millis as f64 * 1e-3
-            )
-        }
-        Event::Left(from, bytes) => format!("{from}: left after {bytes} bytes"),
-        Event::Refused(from, why) => format!("{from}: refused: {why}"),
-    }
-}
-
-/// Adds what is in this file.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ProbeClient>()?;
-    module.add_class::<ProbeServer>()?;
-    module.add_class::<VirtualProbe>()?;
-    module.add("PROBE_PORT", PORT)?;
-    module.add("PROBE_HEADER", HEADER_BYTES)
 }

@@ -1,7 +1,8 @@
 //! Transfers between two hosts.
 
+use std::io::{stdin, stdout};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
-use crate::{ScenarioError, tables_of};
+use crate::{bad, tables_of};
 
 impl Watch for Cancel {
     fn is_cancelled(&self) -> bool {
@@ -30,8 +31,7 @@ impl Watch for Cancel {
 fn raised(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the transfer was cancelled"),
-        Error::Asked(text) => ScenarioError::new_err(text),
-        Error::Session(elephan_session::Error::Token(_)) => ScenarioError::new_err(error.to_string()),
+        Error::Asked(_) | Error::Session(elephan_session::Error::Token(_)) => bad(error),
         error => PyOSError::new_err(error.to_string()),
     }
 }
@@ -40,11 +40,6 @@ fn done(done: &Done) -> Value {
     json!({
         "bytes": done.bytes, "there": done.there, "hash": done.hash.map(|hash| HEXLOWER.encode(&hash)),
     })
-}
-
-/// A pipe of this process, in place of the path `-`.
-fn pipe(pipe: impl AsFd) -> PyResult<OwnedFd> {
-    Ok(pipe.as_fd().try_clone_to_owned()?)
 }
 
 /// Sends a file (`path`; `-` is standard input), or `memory` bytes, to the receiver of `token`.
@@ -56,7 +51,7 @@ fn pipe(pipe: impl AsFd) -> PyResult<OwnedFd> {
 #[pyfunction]
 #[pyo3(signature = (host, port, token, *, path=None, memory=None, streams=4, plain=false, force=false, cc=None, pace=None, patience_s=20.0, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
-fn transfer_send<'py>(
+pub fn transfer_send<'py>(
     py: Python<'py>,
     host: String,
     port: u16,
@@ -72,12 +67,10 @@ fn transfer_send<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let payload = match (path, memory) {
-        (Some(path), None) if path == Path::new("-") => Payload::Pipe(pipe(std::io::stdin())?),
+        (Some(path), None) if path == Path::new("-") => Payload::Pipe(stdin().as_fd().try_clone_to_owned()?),
         (Some(path), None) => Payload::File(path),
         (None, Some(bytes)) => Payload::Memory(bytes),
-        _ => {
-            return Err(ScenarioError::new_err("transfer: expected a path or memory, found both or neither"));
-        }
+        _ => return Err(bad("transfer: expected a path or memory, found both or neither")),
     };
     let token: Token = token.parse().map_err(|error: elephan_session::Error| raised(error.into()))?;
     let options = Options {
@@ -93,13 +86,10 @@ fn transfer_send<'py>(
         patience: patience(patience_s)?,
     };
     let (cancel, board) = (Cancel::default(), Mutex::new(Progress::default()));
-    let tell = |py: Python<'_>| match &progress {
-        None => Ok(()),
-        Some(progress) => {
-            let now = *board.lock().expect("nobody panics with it");
-            let limit = now.limit.map(Limit::name);
-            progress.call1(py, (now.total, now.stored, now.rate_bit_s, limit)).map(drop)
-        }
+    let tell = |py: Python<'_>| {
+        let now = *board.lock().expect("nobody panics with it");
+        let now = (now.total, now.stored, now.rate_bit_s, now.limit.map(Limit::name));
+        progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, now).map(drop))
     };
     let sent = watch(py, &cancel, tell, || elephan_transfer::send(&options, &cancel, &board))?;
     let sent = sent.map_err(raised)?;
@@ -109,9 +99,10 @@ fn transfer_send<'py>(
 }
 
 fn patience(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().filter(|patience| !patience.is_zero()).ok_or_else(|| {
-        ScenarioError::new_err(format!("patience: expected a number of seconds above 0, found {seconds}"))
-    })
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|patience| !patience.is_zero())
+        .ok_or_else(|| bad(format!("patience: expected a number of seconds above 0, found {seconds}")))
 }
 
 /// The tables of what was recorded, as an engine gives them.
@@ -145,7 +136,7 @@ fn event(event: &Event) -> String {
 /// `ScenarioError` for an address or a folder that cannot be used, `OSError` if what was sent into standard output ended early.
 #[pyfunction]
 #[pyo3(signature = (at, folder, started, tell, *, once=false, patience_s=20.0))]
-fn transfer_receive(
+pub fn transfer_receive(
     py: Python<'_>,
     at: &str,
     folder: Option<PathBuf>,
@@ -154,12 +145,11 @@ fn transfer_receive(
     once: bool,
     patience_s: f64,
 ) -> PyResult<()> {
-    let address: SocketAddr = at.parse().map_err(|_| {
-        ScenarioError::new_err(format!("address: expected one such as 0.0.0.0:{PORT}, found {at:?}"))
-    })?;
+    let address: SocketAddr =
+        at.parse().map_err(|_| bad(format!("address: expected one such as 0.0.0.0:{PORT}, found {at:?}")))?;
     let place = match folder {
         None => Place::Nowhere,
-        Some(path) if path == Path::new("-") => Place::Pipe(pipe(std::io::stdout())?),
+        Some(path) if path == Path::new("-") => Place::Pipe(stdout().as_fd().try_clone_to_owned()?),
         Some(path) => Place::Folder(Folder::open(&path).map_err(raised)?),
     };
     let receiver = Receiver::bind(address, place, patience(patience_s)?).map_err(raised)?;
@@ -171,11 +161,4 @@ fn transfer_receive(
         tell.call1(py, (events,)).map(drop)
     };
     watch(py, &cancel, tell, || receiver.serve(&cancel, once))?.map_err(raised)
-}
-
-/// Adds the functions of this file to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("TRANSFER_PORT", PORT)?;
-    module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
-    module.add_function(wrap_pyfunction!(transfer_receive, module)?)
 }

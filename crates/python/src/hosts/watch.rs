@@ -18,7 +18,7 @@ use crate::watch::{Cancel, watch};
 ///
 /// Raises `OSError` where the kernel has no sock_diag, and what the functions raise.
 #[pyfunction]
-fn watch_programs(
+pub fn watch_programs(
     py: Python<'_>,
     interval_s: f64,
     start: Py<PyAny>,
@@ -38,16 +38,11 @@ fn watch_programs(
     };
     let Watched { recorded, flows, connections, without_info, foreign } =
         watch(py, &cancel, tell, || watcher.run(|| cancel.is_set()))?;
-    let result = PyDict::new(py);
-    result.set_item("tables", recorded.map(|recorded| tables(py, recorded)).transpose()?)?;
-    result.set_item("flows", flows)?;
-    result.set_item("connections", connections)?;
-    result.set_item("without_info", without_info)?;
-    result.set_item("foreign", foreign)?;
-    Ok(result)
-}
-
-/// Adds the function of this file to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(watch_programs, module)?)
+    Ok(dict! { py;
+        "tables" => recorded.map(|recorded| tables(py, recorded)).transpose()?,
+        "flows" => flows,
+        "connections" => connections,
+        "without_info" => without_info,
+        "foreign" => foreign,
+    })
 }

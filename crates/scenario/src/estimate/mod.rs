@@ -30,9 +30,9 @@ pub const MOST_BYTES: f64 = 32e9;
 pub const MOST_RUNS: f64 = 1e6;
 
 /// The fluid model shows so many flows one by one, and of more those together that start within so many seconds.
-pub const MOST_MODELLED: usize = 1000;
+pub(crate) const MOST_MODELLED: usize = 1000;
 /// See [`MOST_MODELLED`].
-pub const SAME_START_S: f64 = 5.0;
+pub(crate) const SAME_START_S: f64 = 5.0;
 
 /// Bytes of a flow or user: its connection, its plan and its metrics.
 const FLOW_BYTES: f64 = 4000.0;

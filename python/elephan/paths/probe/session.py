@@ -101,7 +101,7 @@ def _rate(times: Array, sizes: Array) -> float:
 class Session:
     """A session with the server, what it may still cost, and the packets of all tests so far."""
 
-    client: _core.ProbeClient | _core.VirtualProbe
+    client: _core.ProbeClient
     max_bytes: int
     max_seconds: float
     rate: float = UNLIMITED

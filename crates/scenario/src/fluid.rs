@@ -1,0 +1,138 @@
+//! A plan as the fluid model sees it: one bottleneck, and classes of flows that are alike.
+
+use std::collections::BTreeMap;
+
+use elephan_net::{Limit, Loss, Queue};
+use elephan_traffic::Demand;
+use elephan_units::Time;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Mistake};
+use crate::estimate::{MOST_MODELLED, SAME_START_S};
+use crate::plan::Plan;
+
+/// Flows that are alike: the first of them, how many they are, and the sum of their starts in s.
+struct Class {
+    first: usize,
+    count: u64,
+    starts_s: f64,
+}
+
+impl Class {
+    fn describe(&self, plan: &Plan) -> Value {
+        let flow = &plan.flows[self.first];
+        json!({
+            "label": flow.label,
+            "cc": flow.cc.table(),
+            "flows": self.count,
+            "rtt_s": flow.rtt.secs_f64(),
+            "start_s": self.starts_s / self.count as f64,
+            "stop_s": flow.stop.map(Time::secs_f64),
+            "initial_window": flow.tcp.initial_window,
+            "initial_ssthresh": flow.tcp.initial_ssthresh,
+        })
+    }
+}
+
+fn refused(key: &str, expected: &str, found: &str) -> Error {
+    let mistake = Mistake::new(format!("{key}: engine \"model\""), expected, found);
+    Error { file: "scenario".to_owned(), mistakes: vec![mistake] }
+}
+
+impl Plan {
+    /// What the fluid model needs: numbers in s, bit/s and packets.
+    ///
+    /// # Errors
+    /// Where there is more than one bottleneck, or traffic that is no bulk transfer.
+    pub fn fluid(&self) -> Result<Value, Error> {
+        let replayed = self.replays.iter().map(|replay| replay.link as usize);
+        let scheduled = self.links.iter().position(|link| link.config.schedule.is_some());
+        if let Some(link) = replayed.chain(scheduled).min() {
+            let name = self.links[link].name.as_str();
+            let key = match name {
+                "bottleneck" => "path.trace",
+                "bottleneck.reverse" => "path.reverse.trace",
+                _ => "link.trace",
+            };
+            return Err(refused(key, "links that do not change", &format!("a trace of {name}")));
+        }
+        let bottleneck = &self.links[self.bottleneck as usize];
+        let config = &bottleneck.config;
+        let Some(rate) = config.rate else {
+            return Err(refused("path.rate", "a bottleneck with a rate", "none"));
+        };
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        let mut classes: Vec<Class> = Vec::new();
+        // The class of each flow.
+        let mut members = Vec::with_capacity(self.flows.len());
+        for (number, flow) in self.flows.iter().enumerate() {
+            let refused = |expected, found| Err(refused(&format!("flow.{number}"), expected, found));
+            if flow.demand != Demand::Unlimited {
+                return refused("data without end", "transfers");
+            }
+            let route = &self.routes[flow.forward as usize];
+            if !route.contains(&self.bottleneck) {
+                return refused("data across the bottleneck", "another way");
+            }
+            let others = route.iter().filter(|&&link| link != self.bottleneck);
+            let mut others = others.map(|&link| &self.links[link as usize]);
+            if let Some(slower) = others.find(|link| link.config.rate.is_some_and(|other| other <= rate)) {
+                return refused("a single bottleneck", &format!("link {} too", slower.name));
+            }
+            let start_s = flow.start.draw(self.seed, number as u64).secs_f64();
+            let start = (start_s / SAME_START_S) as u64;
+            let kind = format!("{:?}", (&flow.cc, flow.rtt, flow.stop, start, flow.tcp.initial_ssthresh));
+            let class = *known.entry(kind).or_insert_with(|| {
+                classes.push(Class { first: number, count: 0, starts_s: 0.0 });
+                classes.len() - 1
+            });
+            classes[class].count += 1;
+            classes[class].starts_s += start_s;
+            members.push(class);
+        }
+        let first = self.flows.first();
+        let packet = first.map_or(1500, |flow| flow.tcp.packet.get());
+        if self.flows.iter().any(|flow| flow.tcp.packet.get() != packet) {
+            return Err(refused("tcp.packet", "one size for all flows", "several"));
+        }
+        let random_loss = match config.loss {
+            None => 0.0,
+            Some(Loss::Random { probability }) => probability,
+            Some(Loss::Periodic { every }) => 1.0 / every as f64,
+            Some(Loss::GilbertElliott { .. }) => {
+                return Err(refused("path.loss", "random or periodic losses", "gilbert-elliott"));
+            }
+        };
+        let buffer = match config.limit {
+            Limit::Packets(packets) => packets as f64,
+            Limit::Bytes(bytes) => (bytes / packet) as f64,
+        };
+        let red = match &config.queue {
+            Queue::DropTail(_) => None,
+            Queue::Red(red) => {
+                let (min, max, weight) = red.settled(rate.bits_per_sec() as f64 / (8.0 * packet as f64));
+                Some((min, max, red.max_p, weight, red.gentle, red.wait))
+            }
+            other => return Err(refused("path.queue", "droptail or red", other.name())),
+        };
+        Ok(json!({
+            "link": bottleneck.name,
+            "rate_bit_s": rate.bits_per_sec(),
+            "buffer_packets": buffer,
+            "queue": config.queue.name(),
+            // Minimum, maximum, max_p, weight, gentle and wait.
+            "red": red,
+            "random_loss": random_loss,
+            "packet_bytes": packet,
+            "mss_bytes": first.map_or(1460, |flow| flow.tcp.mss()),
+            "classes": classes.iter().map(|class| class.describe(self)).collect::<Vec<_>>(),
+            // Empty where there are too many flows to list.
+            "members": if members.len() <= MOST_MODELLED { members } else { Vec::new() },
+            "duration_s": self.duration.secs_f64(),
+            "from_s": self.measure.from.secs_f64(),
+            "to_s": self.measure.to.secs_f64(),
+            "interval_s": self.measure.interval.secs_f64(),
+            "trace_s": self.trace.interval.secs_f64(),
+        }))
+    }
+}
