@@ -9,7 +9,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
+.PHONY: all help demo test test-simulator test-stacks test-studies slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
 
 all: $(VENV)/built ## Build the rest of a checkout: what deals with hosts (`elephan probe`, `transfer`, kernels as engines), and the optional packages (`elephan ui`, `query`, Dask).
 
@@ -25,7 +25,20 @@ test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, some 
 	cargo test --workspace --quiet --tests
 	cargo test --workspace --quiet --doc
 	@$(gate)
-	PYTHONPATH=$(CURDIR)/$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
+	$(gated)
+
+# The gate of one product, for a change there; each product is a client of those before. `python/tests` itself has what all commands have in common.
+SIMULATOR := abi cc metrics model net network run scenario sim tcp traffic units
+STACKS := emulator guest host linux packetdrill sys
+STUDIES := capture probe session transfer
+test-simulator: CRATES := $(SIMULATOR) ## The part of the gate that tests the simulator.
+test-stacks: CRATES := $(STACKS) ## The same of what runs a kernel's TCP: hosts, guests, packetdrill.
+test-studies: CRATES := $(STUDIES) ## The same of what is built on both: paths, sweeps, reproductions, reports, the page.
+test-simulator test-stacks test-studies: test-%: $(VENV)/dev $(BIN)/elephan
+	cargo test --quiet --tests $(addprefix -p elephan-,$(CRATES))
+	cargo test --quiet --tests -p elephan-python
+	@$(gate)
+	$(gated) python/tests/$*
 
 slow: $(VENV)/built guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
 	$(MAKE) --jobs 2 --output-sync=target slow-rust slow-python slow-package slow-docs audit
@@ -56,7 +69,7 @@ realtime: $(VENV)/built guest ## What the clock of this machine decides, each te
 
 fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp -p elephan-scenario --test it fuzz -- --ignored
-	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py --hypothesis-profile fresh
+	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/studies/test_damaged.py --hypothesis-profile fresh
 	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
 
 fmt: $(VENV)/dev ## Format all sources, and mend what the linters can.
@@ -230,6 +243,7 @@ $(BIN)/elephan:
 # The extension of the gate: as `cargo test` compiles it, with overflow checks and the invariants of every run. `sitecustomize.py` puts it
 # before the one of the checkout in each process of Python.
 GATE := target/gate
+gated = PYTHONPATH=$(CURDIR)/$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
 gate = mkdir -p $(GATE) && cp -f target/debug/deps/lib_core.so $(GATE)/_core.abi3.so && cp -f scripts/sitecustomize.py $(GATE)
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.

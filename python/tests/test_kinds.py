@@ -10,8 +10,8 @@ from pkgutil import resolve_name
 
 import pytest
 from sweep_scenarios import small
-from test_host import made_up
-from test_image import entry
+from stacks.test_host import made_up
+from stacks.test_image import entry
 
 import elephan
 from elephan.api.pictures.kinds import KINDS as PICTURES

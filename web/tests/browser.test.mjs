@@ -1,4 +1,4 @@
-// The web app and a report in a real browser. Run by python/tests/test_browser.py, or with `npm test`.
+// The web app and a report in a real browser. Run by python/tests/studies/test_browser.py, or with `npm test`.
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

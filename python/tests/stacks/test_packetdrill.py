@@ -12,7 +12,7 @@ from elephan.base.errors import FailedError
 from elephan.cli.packetdrill import app
 from elephan.engines import packetdrill
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "python/elephan/examples/packetdrill").glob("*.pkt"))
+SCRIPTS = sorted((Path(__file__).parents[3] / "python/elephan/examples/packetdrill").glob("*.pkt"))
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 
 OPENING = """

@@ -167,7 +167,8 @@ with client_of(Path(sys.argv[1])) as client:
 def checked(tmp_path: Path) -> dict[str, Any]:
     """What checking all of them took, in a process of its own."""
     command = [sys.executable, "-c", CHECKING, str(tmp_path)]
-    ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     costs: dict[str, Any] = json.loads(ran.stdout)
     return costs

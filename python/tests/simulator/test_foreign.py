@@ -16,7 +16,7 @@ from elephan.foreign import names
 from elephan.studies.sweeps.worker import VersionMismatchError, code_version, compute, identity
 from elephan.studies.theory import Model
 
-KERNEL = Path(__file__).parents[2] / "kernel"
+KERNEL = Path(__file__).parents[3] / "kernel"
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
@@ -124,7 +124,7 @@ struct tcp_congestion_ops mine = {
 	.name		= "bpf_mine",
 };
 """
-EXAMPLES = Path(__file__).parents[2] / "python/elephan/examples" / "own"
+EXAMPLES = Path(__file__).parents[3] / "python/elephan/examples" / "own"
 
 
 @pytest.fixture(autouse=True)

@@ -262,7 +262,7 @@ def certificates(folder: Path) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
     folder.mkdir()
-    text = (Path(__file__).parents[2] / "SECURITY.md").read_text()
+    text = (Path(__file__).parents[3] / "SECURITY.md").read_text()
     commands = [line.strip() for line in text.splitlines() if line.startswith("    openssl ")]
     assert len(commands) == 3
     for command in commands:

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-WEB = Path(__file__).parents[2] / "web"
+WEB = Path(__file__).parents[3] / "web"
 
 
 def _missing() -> str | None:
