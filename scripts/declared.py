@@ -1,7 +1,8 @@
 """Generates the parts of Python that follow from declarations in Rust: `make declared`.
 
 - `python/elephan/api/summary.py`: the parts of a summary as typed classes.
-- `python/elephan/_core.pyi`: the docstrings of the extension module, whose names and types are written by hand.
+- `python/elephan/_core.pyi`: the docstrings of the classes of the extension module, whose names and types are written by hand. Those of functions
+  are in `crates/python` and in the module.
 """
 
 import ast
@@ -78,7 +79,7 @@ def summary_classes() -> str:
 
 
 def documented(body: list[ast.stmt], owner: Any) -> None:
-    """Replace the docstrings of the definitions in a stub by those of the module, and write each body on its own line."""
+    """Replace the docstrings of the classes in a stub by those of the module."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             own = [one for one in node.body if not isinstance(one, ast.Expr)]
@@ -89,8 +90,8 @@ def documented(body: list[ast.stmt], owner: Any) -> None:
                 node.body += (
                     [part, docstring(getattr(one, part.target.id))] if isinstance(part, ast.AnnAssign) else [part]
                 )
-        elif isinstance(node, ast.FunctionDef) and node.name != "__new__":
-            node.body = [docstring(getattr(owner, node.name))]
+        elif isinstance(node, ast.FunctionDef):
+            node.body = [ast.Expr(ast.Constant(...))]
 
 
 def docstring(one: Any) -> ast.Expr:

@@ -46,10 +46,10 @@ def test_the_stub_has_the_names_of_the_module():
 
 @pytest.mark.parametrize(("name", "node", "one"), definitions(), ids=lambda one: one if isinstance(one, str) else "")
 def test_every_name_is_documented(name: str, node: ast.FunctionDef | ast.ClassDef, one: object):
-    text = ast.get_docstring(node)
-    assert text is not None, name
+    text = inspect.getdoc(one) or ""
     assert len(text) >= 15, name
-    assert text.split() == (inspect.getdoc(one) or "").split(), name
+    if isinstance(node, ast.ClassDef):
+        assert (ast.get_docstring(node) or "").split() == text.split(), name
     if isinstance(node, ast.FunctionDef) and not inspect.isdatadescriptor(one):
         parameters = [one.arg for one in (*node.args.args, *node.args.kwonlyargs) if one.arg != "self"]
         assert parameters == [one for one in inspect.signature(one).parameters if one != "self"], name
