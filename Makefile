@@ -53,7 +53,7 @@ slow-rust:
 
 slow-python:
 	$(MAKE) kernel-image || echo "the image of a kernel: not built; its tests are skipped"
-	FUZZ_EXAMPLES=200 $(BIN)/pytest -m "slow or hypothesis" -rs --numprocesses auto --dist worksteal --hypothesis-profile fresh --hypothesis-seed $(SEED)
+	FUZZ_EXAMPLES=200 $(BIN)/pytest -m "slow or hypothesis" -rs --durations 20 --numprocesses auto --dist worksteal --hypothesis-profile fresh --hypothesis-seed $(SEED)
 
 slow-package:
 	! command -v clang >/dev/null || $(MAKE) objects
