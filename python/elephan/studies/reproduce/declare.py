@@ -1,4 +1,4 @@
-"""The language of the chapters: claims, and printed numbers beside ours, over the points of grids."""
+"""The language of the sources: claims, and printed numbers beside ours, over the points of grids."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -230,12 +230,15 @@ class Chapter(Report):
 
 
 def declares(
-    make: Callable[[Lab], Chapter], name: str, title: str, scenario: str, **more: Any
+    make: Callable[[Lab], Chapter], source: str, name: str, title: str, scenario: str = "", **more: Any
 ) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
-    """Register an experiment whose function declares what it has in the report that `make` gives; `more` is as for `experiment`."""
+    """Register an experiment of a source, whose function declares what it has in the report that `make` gives.
+
+    `name` and `scenario` are those without the source's; `more` is as for `experiment`.
+    """
 
     def register(function: Callable[[Chapter], None]) -> Callable[[Lab], Report]:
-        @experiment(f"li2006/{name}", title, f"li2006/{scenario}", **more)
+        @experiment(f"{source}/{name}", title, f"{source}/{scenario}" if scenario else None, **more)
         @wraps(function)
         def fill(lab: Lab) -> Report:
             report = make(lab)
