@@ -180,8 +180,8 @@ class Chapter(Report):
         """The places of points under a set of choices."""
         made = []
         for at, name, arms, read, unit, statistic in self._made(of, chosen):
-            above, below = at.get("above", of.above), at.get("below", of.below)
-            above = 0 if above is None and below is None else above
+            bounds = at.get("above", of.above), at.get("below", of.below)
+            above, below = (0.0, None) if bounds == (None, None) else (None if b is None else float(b) for b in bounds)
             made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
         return made
 
