@@ -41,6 +41,7 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "earlier": (lambda x, y: (x, y), "", "earlier"),
     "less": (lambda x, y: x - y, None, "mean"),
     "second less first": (lambda x, y: y - x, None, "mean"),
+    "gain": (lambda x, y: 100 * (y / x - 1), "%", "mean"),
     "over": (lambda x, y: x / y, "", "mean"),
     "second over first": (lambda x, y: y / x, "", "mean"),
     "logarithm": (lambda x, y: math.log(x / y), "", "mean"),
@@ -74,7 +75,10 @@ def mean_of(read: Read, count: int) -> Read:
 
 
 def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
-    """The points of a grid, in the order of its keys. A value that is a key of the `outer` point stands for the value there."""
+    """The points of a grid, in the order of its keys.
+
+    A value that is a key of the `outer` point stands for the value there. One that is a function takes the other values of its point.
+    """
 
     def resolved(value: Any) -> Any:
         return outer.get(value, value) if isinstance(value, str) else value
@@ -87,7 +91,9 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
         for key, values in grid.items()
     )
     for parts in product(*axes):
-        yield {key: resolved(value) for part in parts for key, value in part.items()}
+        at = {key: resolved(value) for part in parts for key, value in part.items()}
+        known = {key: value for key, value in at.items() if not callable(value)}
+        yield {key: value(known) if callable(value) else value for key, value in at.items()}
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,8 @@ class Points:
     """Places, or printed numbers, one at each point of a grid.
 
     `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
-    or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs.
+    or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs, and
+    if it is "exact" the point alone.
     A place is bound `above` and `below`, or by such keys of its point; above 0 without any.
     """
 
@@ -143,6 +150,7 @@ class Chapter(Report):
     """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices.
 
     `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
+    `unit` is that of places that have none.
     """
 
     arm: Callable[[str, Point], Arm] = field(kw_only=True)
@@ -151,6 +159,7 @@ class Chapter(Report):
     shared: Point = field(default_factory=dict)
     named: Point = field(default_factory=dict)
     under: Callable[..., Sets] = Sets
+    unit: str = ""
 
     def claim(
         self,
@@ -180,8 +189,9 @@ class Chapter(Report):
         """The places of points under a set of choices."""
         made = []
         for at, name, arms, read, unit, statistic in self._made(of, chosen):
-            bounds = at.get("above", of.above), at.get("below", of.below)
-            above, below = (0.0, None) if bounds == (None, None) else (None if b is None else float(b) for b in bounds)
+            sides = at.get("above", of.above), at.get("below", of.below)
+            bounds = [None if bound is None else float(bound) for bound in sides]
+            above, below = [0.0, None] if bounds == [None, None] else bounds
             made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
         return made
 
@@ -210,23 +220,24 @@ class Chapter(Report):
             reading, how = self.readings[name], how or "value"
         else:
             reading = Reading(of.read)
-        of_runs = how in ("runs", "point")
+        of_runs = how in ("runs", "point", "exact")
         _, unit, statistic = HOW["value" if of_runs else how]
-        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None)
+        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None) or self.unit
         for at in points(of.grid, self.named):
             known = {**self.named, **at}
-            each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
+            pair = {"system": ("a", "b")} if "a" in at else {}
+            each = [] if how == "exact" else list(points(of.runs or pair, known))
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
             if not of_runs:
                 read = reader(reading, how, chosen)
             else:
-                read = partial(reading.read, at) if how == "point" else reading.read
+                read = reading.read if how == "runs" else partial(reading.read, at)
             read = mean_of(read, len(each)) if of.over else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
-    def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float]) -> None:
+    def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float], reason: str = "") -> None:
         """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
-        self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band)
+        self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band, reason=reason)
 
 
 def declares(
