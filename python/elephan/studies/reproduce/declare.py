@@ -228,10 +228,10 @@ class Chapter(Report):
             pair = {"system": ("a", "b")} if "a" in at else {}
             each = [] if how == "exact" else list(points(of.runs or pair, known))
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
-            if not of_runs:
-                read = reader(reading, how, chosen)
+            if how in ("point", "exact"):
+                read = partial(reading.read, at)
             else:
-                read = reading.read if how == "runs" else partial(reading.read, at)
+                read = reading.read if how == "runs" else reader(reading, how, chosen)
             read = mean_of(read, len(each)) if of.over else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
