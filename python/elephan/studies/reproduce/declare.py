@@ -50,6 +50,7 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "doublings": (lambda x, y: math.log2(x / y), "doublings", "mean"),
     # Of two pairs.
     "less, less": (lambda a, b, x, y: (a - b) - (x - y), None, "mean"),
+    "gain, less": (lambda a, b, x, y: 100 * (b / a - 1) - 100 * (y / x - 1), "%", "mean"),
     "decades, less": (lambda a, b, x, y: math.log10(a / b) - math.log10(x / y), "decades", "mean"),
     "decades, second less first": (lambda a, b, x, y: math.log10(x / y) - math.log10(a / b), "decades", "mean"),
     "logarithm, less": (lambda a, b, x, y: math.log(a / b) - math.log(x / y), "", "mean"),
@@ -119,8 +120,8 @@ class Points:
     over: Grid = field(default_factory=dict)
 
     def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
-        """At a grid. Its key `printed` is a published number, with its `error`."""
-        return replace(self, grid={**grid, **more})
+        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`."""
+        return replace(self, grid={**self.grid, **grid, **more})
 
     def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
         """Of a run for each point of another grid, with the other keys of the first. Else there is one, or those of algorithms `a` and `b`."""
@@ -147,13 +148,13 @@ class Sets:
 
 @dataclass
 class Chapter(Report):
-    """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices.
+    """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices; else the point has it.
 
     `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
     `unit` is that of places that have none.
     """
 
-    arm: Callable[[str, Point], Arm] = field(kw_only=True)
+    arm: Callable[[str, Point], Arm] = field(kw_only=True, default=lambda _, at: at["arm"])
     readings: Mapping[str, Reading] = field(default_factory=dict)
     looks: tuple[int, ...] = LOOKS
     shared: Point = field(default_factory=dict)
