@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from itertools import chain, product
+from itertools import chain, groupby, product
 from statistics import fmean
 from typing import Any
 
@@ -150,7 +150,7 @@ class Sets:
 class Chapter(Report):
     """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices; else the point has it.
 
-    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
+    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common, and their kind is that of comparisons.
     `unit` is that of places that have none.
     """
 
@@ -205,7 +205,8 @@ class Chapter(Report):
                 rows += made(chosen) if callable(made) else made
             name = f"{group}, {chosen}" if chosen else group
             changed = {"cause_of": group, **more, "changed": variants[chosen]} if chosen else more
-            self.compare(name, unit, rows, **{"looks": self.looks, **changed})
+            kind = self.shared.get("kind", Kind.SIMULATION)
+            self.compare(name, unit, rows, **{"looks": self.looks, "kind": kind, **changed})
 
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
@@ -239,6 +240,11 @@ class Chapter(Report):
     def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float], reason: str = "") -> None:
         """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
         self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band, reason=reason)
+
+    def formulas(self, band: float, *rows: tuple[str, str, str, float, float]) -> None:
+        """As `formula`, of several groups: before its name, each row has its group and unit."""
+        for (group, unit), of_group in groupby(rows, lambda row: row[:2]):
+            self.formula(group, unit, band, *(row[2:] for row in of_group))
 
 
 def declares(
