@@ -1,7 +1,7 @@
 """Kelly 2003: Scalable TCP."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -69,22 +69,15 @@ def table_1(lab: Lab) -> Report:
         report.formula(group, unit, ROUNDED, *rows)
     window = windows[1000]
     recovery, lost = standard.recovery(window, 0.2), partial(number, "Sec 1", "recovery time after one loss")
-    report.formula(
-        "Standard TCP at 1 Gbit/s, section 1",
-        "packets",
+    half, doubling = window * standard.beta(window), scalable.doubling(window, 0.2)
+    group, round_trips = "Standard TCP at 1 Gbit/s, section 1", "round trips, section 1"
+    report.formulas(
         ROUNDED,
-        ("window", number("Sec 1", "cwnd for 1 Gbit/s"), window),
-        ("window after one loss", number("Sec 1", "cwnd after one loss"), window * standard.beta(window)),
-    )
-    report.formula(
-        "round trips, section 1",
-        "RTT",
-        ROUNDED,
-        ("recovery of Standard TCP", lost(unit="RTT"), recovery),
-        ("doubling of Scalable TCP", number("Sec 1", "time to double sending rate"), scalable.doubling(window, 0.2)),
-    )
-    report.formula(
-        "recovery of Standard TCP, section 1", "min", ROUNDED, ("1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60)
+        (group, "packets", "window", number("Sec 1", "cwnd for 1 Gbit/s"), window),
+        (group, "packets", "window after one loss", number("Sec 1", "cwnd after one loss"), half),
+        (round_trips, "RTT", "recovery of Standard TCP", lost(unit="RTT"), recovery),
+        (round_trips, "RTT", "doubling of Scalable TCP", number("Sec 1", "time to double sending rate"), doubling),
+        ("recovery of Standard TCP, section 1", "min", "1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60),
     )
     return report
 
@@ -138,13 +131,17 @@ def table_2(lab: Lab) -> Report:
         "printed: more than 1 after 15 round trips (3 s at 200 ms); 2 after 70, so less after 65 and more after 75; of Standard "
         "TCP 1 after W/2, so less 5 % before that and more 5 % after it",
         (
-            Points(f"{scalable}, 15 RTT after the loss", _after_loss(lambda _: 15), above=1).at(many),
+            Points(f"{scalable}, 15 RTT after the loss", partial(_after_loss, lambda _: 15), above=1).at(many),
             Points(f"{scalable}, after 65 RTT", lambda run: _growth(run, 65), below=2).at(many),
             Points(f"{scalable}, after 75 RTT", lambda run: _growth(run, 75), above=2).at(many),
         ),
         (
-            Points(f"{standard}, 0.95 W/2 RTT after the loss", _after_loss(lambda w: 0.95 * w / 2), below=1).at(few),
-            Points(f"{standard}, 1.05 W/2 RTT after the loss", _after_loss(lambda w: 1.05 * w / 2), above=1).at(few),
+            Points(
+                f"{standard}, 0.95 W/2 RTT after the loss", partial(_after_loss, lambda w: 0.95 * w / 2), below=1
+            ).at(few),
+            Points(
+                f"{standard}, 1.05 W/2 RTT after the loss", partial(_after_loss, lambda w: 1.05 * w / 2), above=1
+            ).at(few),
         ),
         looks=FIXED,
     )
@@ -152,22 +149,18 @@ def table_2(lab: Lab) -> Report:
     return report
 
 
-def _after_loss(round_trips: Callable[[float], float]) -> Callable[[Run], float | None]:
-    """Reads the window some round trips after the first reduction and its repair, which takes one, over that before it.
+def _after_loss(round_trips: Callable[[float], float], run: Run) -> float | None:
+    """The window some round trips after the first reduction and its repair, which takes one, over that before it.
 
     None if nothing was lost that long before the end.
     """
-
-    def read(run: Run) -> float | None:
-        windows = run.flows["cwnd_segments"].to_numpy()
-        reduced = np.flatnonzero(np.diff(windows) < 0)
-        if not len(reduced):
-            return None
-        before = float(windows[reduced[0]])
-        then = int(reduced[0]) + 2 + round(round_trips(before))
-        return float(windows[then]) / before if then < len(windows) else None
-
-    return read
+    windows = run.flows["cwnd_segments"].to_numpy()
+    reduced = np.flatnonzero(np.diff(windows) < 0)
+    if not len(reduced):
+        return None
+    before = float(windows[reduced[0]])
+    then = int(reduced[0]) + 2 + round(round_trips(before))
+    return float(windows[then]) / before if then < len(windows) else None
 
 
 def _growth(run: Run, round_trips: int) -> float:
@@ -193,21 +186,18 @@ def _variations(report: Chapter) -> None:
         "variation of the window, sqrt(-ln(1 - b)/b - 1)",
         "1",
         variation.at(printed=lambda at: math.sqrt(-math.log(1 - at["decrease"]) / at["decrease"] - 1)),
-        kind=Kind.THEORY,
         band=CLOSE,
     )
     report.rows(
         "mean window by b, (a/b)/p",
         "packets",
         window.at(printed=lambda at: at["increase"] / at["decrease"] / at["p"]),
-        kind=Kind.THEORY,
         reason="the printed formula is that of small b: the rows of a/(-ln(1 - b) p) beside it.",
     )
     report.rows(
         "mean window by b, a/(-ln(1 - b) p)",
         "packets",
         window.at(printed=lambda at: at["increase"] / -math.log(1 - at["decrease"]) / at["p"]),
-        kind=Kind.THEORY,
         band=CLOSE,
     )
 
@@ -260,7 +250,6 @@ def figure_3(lab: Lab) -> Report:
         "mean window, (a/b)/p and sqrt(1.5/p)",
         "packets",
         Points("{system}, p = {p:g}", "window").at(system=tuple(systems), p=losses, printed=mean_window),
-        kind=Kind.THEORY,
     )
 
     def slope(*runs: Run) -> float:
@@ -293,27 +282,28 @@ def figure_3(lab: Lab) -> Report:
 def _constants(report: Chapter) -> None:
     """The numbers of section 3, from its own formulas."""
 
-    def constant(group: str, unit: str, metric: str, ours: float, band: float = ROUNDED, reason: str = "") -> None:
-        report.formula(group, unit, band, ("Scalable TCP", number("Sec 3", metric), ours), reason=reason)
+    def row(metric: str, ours: float) -> tuple[str, float, float]:
+        return "Scalable TCP", number("Sec 3", metric), ours
 
-    constant("legacy loss rate, section 3.1", "1", "legacy loss rate", LEGACY_LOSS)
-    constant("legacy window, section 3.1", "kB", "legacy window lwnd with", LEGACY_WINDOW * 1.5)
-    constant("largest buffer for stability, 1/a, section 3.4", "packets", "largest FIFO buffer", 1 / 0.01)
-    constant(
+    report.formulas(
+        ROUNDED,
+        ("legacy loss rate, section 3.1", "1", *row("legacy loss rate", LEGACY_LOSS)),
+        ("legacy window, section 3.1", "kB", *row("legacy window lwnd with", LEGACY_WINDOW * 1.5)),
+        ("largest buffer for stability, 1/a, section 3.4", "packets", *row("largest FIFO buffer", 1 / 0.01)),
+    )
+    report.formula(
         "Standard TCP's window where Scalable TCP has twice it, section 3.1",
         "packets",
-        "twice the bandwidth",
-        Model("reno").response((0.08 / 2) ** 2 / 1.5, 0.1).window,
         0.1,
-        "the paper's own formulas: (a/b)/p is twice sqrt(1.5/p) at a window of 37.5; at 420 it is 22 times as large.",
+        row("twice the bandwidth", Model("reno").response((0.08 / 2) ** 2 / 1.5, 0.1).window),
+        reason="the paper's own formulas: (a/b)/p is twice sqrt(1.5/p) at a window of 37.5; at 420 it is 22 times as large.",
     )
-    constant(
+    report.formula(
         "least b that expansion and contraction allow, section 3.2",
         "1",
-        "lower bound on b",
-        1 - 1 / math.sqrt(1.5 * LEGACY_LOSS),
         0.1,
-        "the paper's own formula: the printed number is that of 1 - 1/(1.5 p), without the root. Its conclusion, any b, is the same.",
+        row("lower bound on b", 1 - 1 / math.sqrt(1.5 * LEGACY_LOSS)),
+        reason="the paper's own formula: the printed number is that of 1 - 1/(1.5 p), without the root. Its conclusion, any b, is the same.",
     )
     report.notes.append(
         "The printed window of 420 packets. Tried: both constants of the paper for a/b (0.08, and sqrt(1.5 p) = 0.094) give 38 and 32. Second opinion: "
@@ -330,7 +320,6 @@ def _same_share(report: Chapter) -> None:
         "window over that of Standard TCP above the legacy loss rate",
         "1",
         ratio.at(printed=1.0),
-        kind=Kind.THEORY,
         band=CLOSE,
         reason="Scalable TCP's window exceeds 16 segments at times although its mean does not; for how much of the time is in a note.",
     )
@@ -344,8 +333,7 @@ def _same_share(report: Chapter) -> None:
         )
     report.claim(
         "K02",
-        "Up to a window of 16 segments Scalable TCP uses the rules of Standard TCP, so at loss rates above 5.86e-3 both receive "
-        "the same share (section 3.1).",
+        "Up to a window of 16 segments Scalable TCP uses the rules of Standard TCP, so at loss rates above 5.86e-3 both receive the same share (section 3.1).",
         "one flow under random loss above this rate, up to 0.05",
         "mean window over that of Standard TCP under the same losses",
         "equality, within 5 %: the source gives no number",
@@ -370,8 +358,7 @@ def _stability(report: Chapter) -> None:
         "Scalable TCP is locally stable if FIFO buffers hold at most 1/a = 100 packets and arrivals are Poisson (section 3.4).",
         "the fluid model of 100 flows of 100 ms at 100,000 packets/s, over buffers of up to 100 packets",
         "amplitude of the windows' oscillation after 50 s over that from 5 to 15 s",
-        "below 1: a stable equilibrium's oscillations decay. One set of equal flows, where the source describes all topologies "
-        "and round-trip times",
+        "below 1: a stable equilibrium's oscillations decay. One set of equal flows, where the source describes all topologies and round-trip times",
         Points("{buffer} packets", lambda at: _swing(at["buffer"]), "exact", below=1).at(buffer=(20, 50, 90, 100)),
     )
     beyond = ", ".join(f"{significant(_swing(buffer), 2)} over {buffer} packets" for buffer in (180, 400))
@@ -448,29 +435,19 @@ measured = partial(Chapter, readings=READINGS, looks=COSTLY)
 )
 def table_3(lab: Lab) -> Report:
     """Closed-loop transfers of three senders."""
-    counts, duration = lab.pick((1, 2, 4, 8, 16), (1, 4)), lab.pick("1200 s", "120 s")
+    few, *_, many = counts = lab.pick((1, 2, 4, 8, 16), (1, 4))
+    duration = lab.pick("1200 s", "120 s")
     report = measured(lab, arm=lambda _, at: bulk(at["n"]).set({**COLUMNS[at["system"]], "duration": duration}))
     for system in COLUMNS:
         rows = {"n printed": [(n, number("Table 3", f", {n} flows", system=system)) for n in counts]}
         report.rows(system, "transfers in 1200 s", Points("{n} flows", "transfers").at(rows, system=system))
-    _percentages(report, counts)
-    _claims_of_table_3(report, counts)
-    return report
-
-
-def _percentages(report: Chapter, counts: Sequence[int]) -> None:
-    """What section 4.1 says of Table 3 in per cent."""
-
-    def gain(choose: Callable[..., float], *runs: Run) -> float:
-        done = [carried(run)[0] for run in runs]
-        return choose(100 * (after / before - 1) for before, after in zip(done[::2], done[1::2], strict=True))
-
+    # What section 4.1 says of it in per cent.
     for group, before, after, metric in (
         ("gain by the kernel's queues, without the driver", UNMODIFIED, MODIFIED, "gain over unmodified kernel"),
         ("gain by the algorithm", MODIFIED, SCALABLE, "gain over gigabit kernel"),
     ):
-        least = Points("least", partial(gain, min)).at(printed=number("Sec 4.1", f"{metric}, min"))
-        largest = Points("largest", partial(gain, max)).at(printed=number("Sec 4.1", f"{metric}, max"))
+        least = Points("least", partial(_gain, min)).at(printed=number("Sec 4.1", f"{metric}, min"))
+        largest = Points("largest", partial(_gain, max)).at(printed=number("Sec 4.1", f"{metric}, max"))
         each = {"n": counts, "system": (before, after)}
         report.rows(group, "%", least.of(each), largest.of(each))
     cells = ((SCALABLE, 4), (SCALABLE, 16), (MODIFIED, 16), (UNMODIFIED, 16))
@@ -489,10 +466,6 @@ def _percentages(report: Chapter, counts: Sequence[int]) -> None:
         ("payload of a packet", number("Sec 4 text", "maximal TCP payload share"), 100 * 1448 / 1500),
         ("buffer of the product", number("Sec 4 text", "buffer as share of BDP"), 100 * 2048 / 24000),
     )
-
-
-def _claims_of_table_3(report: Chapter, counts: Sequence[int]) -> None:
-    least, most = counts[0], counts[-1]
     report.claim(
         "K07",
         "With the same kernel Scalable TCP completes more transfers than Standard TCP at every number of flows, and gains less where there "
@@ -501,8 +474,8 @@ def _claims_of_table_3(report: Chapter, counts: Sequence[int]) -> None:
         "gain in transfers; and the gain with one flow minus that with most",
         "0: no gain, and a gain that does not fall",
         Points("{n} flows", "transfers, gain").at(n=counts).of(system=(MODIFIED, SCALABLE)),
-        Points(f"gain with {least} minus gain with {most}", "transfers, gain, less").of(
-            n=(least, most), system=(MODIFIED, SCALABLE)
+        Points(f"gain with {few} minus gain with {many}", "transfers, gain, less").of(
+            n=(few, many), system=(MODIFIED, SCALABLE)
         ),
     )
     report.claim(
@@ -529,11 +502,18 @@ def _claims_of_table_3(report: Chapter, counts: Sequence[int]) -> None:
         "both kernels with Standard TCP, all numbers of flows above one",
         "transfers, minus those of one flow",
         "0: no more than one flow",
-        Points("{system}, {many} flows", "transfers, second less first")
-        .at(system=(UNMODIFIED, MODIFIED), many=counts[1:])
-        .of(n=(least, "many")),
+        Points("{system}, {more} flows", "transfers, second less first")
+        .at(system=(UNMODIFIED, MODIFIED), more=counts[1:])
+        .of(n=(few, "more")),
         rule="some",
     )
+    return report
+
+
+def _gain(choose: Callable[..., float], *runs: Run) -> float:
+    """The least or the largest gain in transfers of pairs of runs, in %."""
+    done = [carried(run)[0] for run in runs]
+    return choose(100 * (after / before - 1) for before, after in zip(done[::2], done[1::2], strict=True))
 
 
 @experiment(
@@ -563,8 +543,7 @@ def table_5(lab: Lab) -> Report:
             number("Sec 4.2", "background"),
             100 * number("Table 5", "web traffic", system=NO_BULK) * 8e9 / 1200 / (0.96 * 2.4e9),
         ),
-        reason="the paper's own table: 65 GB are 18.8 % of what the link carries. With the 36 transfers of the unmodified kernel they are 47 % of "
-        "the traffic.",
+        reason="the paper's own table: 65 GB are 18.8 % of what the link carries. With the 36 transfers of the unmodified kernel they are 47 % of the traffic.",
     )
     report.claim(
         "K10",

@@ -1,7 +1,7 @@
 """Tekala and Szabo 2006: throughput and fairness of Scalable TCP."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import matplotlib as mpl
@@ -14,7 +14,7 @@ from elephan.api.run import Run
 from elephan.api.summary import FlowSummary
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce import lab as laboratory
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment
 
@@ -44,6 +44,8 @@ CHOICES = (
 number = partial(laboratory.number, "tekala2006")
 # Of the equations, and simulations of their premises.
 theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
+# Places where a theory is met.
+within_10 = partial(Points, above=0.9, below=1.1)
 
 
 @experiment(
@@ -57,11 +59,7 @@ theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
 )
 def figure_4(lab: Lab) -> Report:
     """One flow at 1 Gbit/s and 100 ms compared with equations 6 to 12, and with smaller buffers."""
-
-    def arm(_: str, at: Point) -> Arm:
-        return Arm(WINDOW).set({"path.buffer": at["size"]} if "size" in at else {})
-
-    report = theory(lab, arm=arm, looks=FIXED)
+    report, flow = theory(lab, looks=FIXED), Arm(WINDOW)
     report.claim(
         "T01",
         "In congestion avoidance the window grows exponentially until it fills the pipe, and then linearly while the queue fills "
@@ -69,8 +67,12 @@ def figure_4(lab: Lab) -> Report:
         "the flow of figure 4",
         "median growth of the logarithm of the window below the pipe, and of the window above it, over equations 9 and 11",
         "1: the equations, within 10 %",
-        Points("below the pipe, over alpha/T", _exponential, above=0.9, below=1.1),
-        Points("above the pipe, over alpha mu", _linear, above=0.9, below=1.1),
+        within_10(
+            "below the pipe, over alpha/T", lambda run: _growth(run, 1100, 0.95 * PIPE, np.log) / (ALPHA / 0.1)
+        ).at(arm=flow),
+        within_10(
+            "above the pipe, over alpha mu", lambda run: _growth(run, 1.02 * PIPE, math.inf) / (ALPHA * PIPE / 0.1)
+        ).at(arm=flow),
     )
     report.claim(
         "T02",
@@ -78,11 +80,13 @@ def figure_4(lab: Lab) -> Report:
         "the flow of figure 4 after its first loss, over buffers above and near this limit, which is 14.3 % of the product",
         "least utilisation of 100 ms after 40 s",
         "1, less the two packets of 8333 that the ends of a sample may cut",
-        Points("buffer {size}", _least_used, above=1 - 2 / 8333).at(size=("100% bdp", "50% bdp", "20% bdp")),
+        Points("buffer {size}", _least_used, above=1 - 2 / 8333).at(
+            size=("100% bdp", "50% bdp", "20% bdp"), arm=lambda at: flow.set({"path.buffer": at["size"]})
+        ),
     )
 
     def draw() -> Figure:
-        ((run,),) = lab.runs([Arm(WINDOW)], 1)
+        ((run,),) = lab.runs([flow], 1)
         time, window = _window(run)
         theory = np.array(_core.tekala_window(time.tolist(), ALPHA, 0.875, PIPE / 0.1, 0.1, PIPE, 1000.0))
         with mpl.rc_context(STYLE):
@@ -90,9 +94,9 @@ def figure_4(lab: Lab) -> Report:
             axes = figure.subplots()
             axes.plot(time, window, label="simulated")
             axes.plot(time, theory, "--", label="equations 6 to 12, corrected")
-            axes.set_xlabel("time (s)")
-            axes.set_ylabel("cwnd (packets)")
-            axes.set_title("Tekala and Szabó 2006, figure 4: 1 Gbit/s, 100 ms")
+            axes.set(
+                xlabel="time (s)", ylabel="cwnd (packets)", title="Tekala and Szabó 2006, figure 4: 1 Gbit/s, 100 ms"
+            )
             axes.legend()
             return figure
 
@@ -100,24 +104,16 @@ def figure_4(lab: Lab) -> Report:
     return report
 
 
-def _window(run: Run) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _window(run: Run) -> Sequence[npt.NDArray[np.float64]]:
     """Times, and the window at each."""
-    return run.flows["time_s"].to_numpy(), run.flows["cwnd_segments"].to_numpy()
+    return [run.flows[column].to_numpy() for column in ("time_s", "cwnd_segments")]
 
 
-def _exponential(run: Run) -> float:
-    """Median growth of ln(cwnd) well below the pipe, over alpha/T."""
+def _growth(run: Run, low: float, high: float, of: Callable[..., npt.NDArray[np.float64]] = np.asarray) -> float:
+    """Median growth in a second of what is `of` the window, where it is between these sizes and grows."""
     time, window = _window(run)
-    slopes = np.diff(np.log(window)) / np.diff(time)
-    below = (window[1:] > 1100) & (window[1:] < 0.95 * PIPE) & (slopes > 0)
-    return float(np.median(slopes[below])) / (ALPHA / 0.1)
-
-
-def _linear(run: Run) -> float:
-    """Median growth of cwnd above the pipe, over alpha mu."""
-    time, window = _window(run)
-    steps = np.diff(window) / np.diff(time)
-    return float(np.median(steps[(window[1:] > 1.02 * PIPE) & (steps > 0)])) / (ALPHA * PIPE / 0.1)
+    slopes = np.diff(of(window)) / np.diff(time)
+    return float(np.median(slopes[(window[1:] > low) & (window[1:] < high) & (slopes > 0)]))
 
 
 def _least_used(run: Run) -> float:
@@ -131,8 +127,7 @@ def _least_used(run: Run) -> float:
     LOSS,
     choices=(
         "repeats: up to 80.",
-        "initial ssthresh: 500 packets, and the first 10 s are left out, because equation 24 is of the steady state; the source averages all "
-        "of its 100 s.",
+        "initial ssthresh: 500 packets, and the first 10 s are left out, because equation 24 is of the steady state; the source averages all of its 100 s.",
         "the buffer is the product of the rate and 30 ms; the source has one that is large enough.",
     ),
 )
@@ -156,12 +151,9 @@ def figure_6(lab: Lab) -> Report:
         "two flows with 30 and 56 ms at a loss rate of 1.5e-4, which do not fill the link",
         "rate over equation 24, and ratio of the rates over that of the round-trip times",
         "1: the equation, within 10 %; the source draws the rates and prints none",
-        Points("{rtt} ms", lambda at, run: rate(at, run) / at["printed"], "point", above=0.9, below=1.1).at(flows),
-        Points(
-            "ratio of the rates over 56/30",
-            lambda run: rate({"flow": 0}, run) / rate({"flow": 1}, run) / (56 / 30),
-            above=0.9,
-            below=1.1,
+        within_10("{rtt} ms", lambda at, run: rate(at, run) / at["printed"], "point").at(flows),
+        within_10(
+            "ratio of the rates over 56/30", lambda run: rate({"flow": 0}, run) / rate({"flow": 1}, run) / (56 / 30)
         ),
     )
     return report
@@ -214,6 +206,7 @@ def fairness(lab: Lab) -> Chapter:
     )
 
 
+of_flows = partial(declares, fairness, "tekala2006")
 IN_SET, EVERY_SET = "{n} flows, T_base {base} ms", {"base": "every base", "n": "every n"}
 
 
@@ -246,12 +239,10 @@ def _jain_of_inverse(at: Point) -> float:
 NEAREST = "nearer to -1 than to 0 (no dependence) or -2 (additive increase with synchronised losses): from -1.5 to -0.5"
 
 
-@experiment(
-    "tekala2006/table-1", "Fairness of flows of different round-trip times, DropTail", FAIRNESS, choices=CHOICES
-)
-def table_1(lab: Lab) -> Report:
+@of_flows("table-1", "Fairness of flows of different round-trip times, DropTail", "fairness", choices=CHOICES)
+def table_1(report: Chapter) -> None:
     """Nine sets of flows."""
-    report, tail = fairness(lab), {**EVERY_SET, "queue": "droptail"}
+    tail = {**EVERY_SET, "queue": "droptail"}
     _rows(report, "Table 1", "droptail")
     report.claim(
         "T04",
@@ -278,15 +269,12 @@ def table_1(lab: Lab) -> Report:
         means="The rule holds where each flow loses at random (T03). With DropTail all lose together, and windows that grow in proportion to "
         "themselves then never become alike, which equation 18 takes for granted. Table 1 itself contradicts it: see the indices of 1/T above.",
     )
-    return report
 
 
-@experiment(
-    "tekala2006/table-2", "Fairness of flows of different round-trip times, adaptive RED", FAIRNESS, choices=CHOICES
-)
-def table_2(lab: Lab) -> Report:
+@of_flows("table-2", "Fairness of flows of different round-trip times, adaptive RED", "fairness", choices=CHOICES)
+def table_2(report: Chapter) -> None:
     """The same nine sets."""
-    report, red = fairness(lab), "adaptive-red"
+    red = "adaptive-red"
     _rows(report, "Table 2", red)
     report.claim(
         "T05",
@@ -304,10 +292,8 @@ def table_2(lab: Lab) -> Report:
     shortest = {"base": 30, "n": "every n", "queue": red}
     report.claim(
         "T06",
-        "With adaptive RED flows of different round-trip times have similar windows, so rates proportional to 1/T (section 4.3, "
-        "figures 9 and 10).",
-        "the sets with T_base 30 ms, which the figures show; at 60 and 100 ms the printed indices themselves are far from those "
-        "of 1/T (0.44 for 0.72)",
+        "With adaptive RED flows of different round-trip times have similar windows, so rates proportional to 1/T (section 4.3, figures 9 and 10).",
+        "the sets with T_base 30 ms, which the figures show; at 60 and 100 ms the printed indices themselves are far from those of 1/T (0.44 for 0.72)",
         "slopes of the logarithms of the mean windows and of the rates over that of the round-trip times",
         f"windows: nearer to 0 (alike) than to -1 or 1, from -0.5 to 0.5; rates: {NEAREST}",
         (
@@ -333,4 +319,3 @@ def table_2(lab: Lab) -> Report:
         .at(n="every n", queue=red)
         .of(base=(low, high)),
     )
-    return report
