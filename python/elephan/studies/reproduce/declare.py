@@ -231,7 +231,7 @@ class Chapter(Report):
             each = [] if how == "exact" else list(points(of.runs or pair, known))
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
             if how in ("point", "exact"):
-                read = partial(reading.read, at)
+                read: Read = partial(reading.read, at)
             else:
                 read = reading.read if how == "runs" else reader(reading, how, chosen)
             read = mean_of(read, len(each)) if of.over else read

@@ -13,10 +13,9 @@ from elephan.api.run import Run
 from elephan.base.numbers import significant
 from elephan.base.plots import Figure
 from elephan.engines import integrate
-from elephan.studies.reproduce import lab as laboratory
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment
+from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment, number
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 RECOVERY, RANDOM, BULK, WEB = (f"kelly2003/{name}" for name in ("recovery", "random-loss", "bulk", "web"))
@@ -37,7 +36,7 @@ CHOICES = (
 )
 # The window from which on Scalable TCP scales, and the loss rate at which that is Standard TCP's (section 3.1).
 LEGACY_WINDOW, LEGACY_LOSS = 16, 1.5 / 16**2
-number = partial(laboratory.number, "kelly2003")
+published = partial(number, "kelly2003")
 # Of formulas, and simulations of their premises.
 theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
 
@@ -64,19 +63,20 @@ def table_1(lab: Lab) -> Report:
     )
     for group, unit, metric, formula in formulas:
         rows = (
-            (f"{mbit} Mbit/s", number("Table 1", f"{metric} {mbit} Mbit/s"), formula(w)) for mbit, w in windows.items()
+            (f"{mbit} Mbit/s", published("Table 1", f"{metric} {mbit} Mbit/s"), formula(w))
+            for mbit, w in windows.items()
         )
         report.formula(group, unit, ROUNDED, *rows)
     window = windows[1000]
-    recovery, lost = standard.recovery(window, 0.2), partial(number, "Sec 1", "recovery time after one loss")
+    recovery, lost = standard.recovery(window, 0.2), partial(published, "Sec 1", "recovery time after one loss")
     half, doubling = window * standard.beta(window), scalable.doubling(window, 0.2)
     group, round_trips = "Standard TCP at 1 Gbit/s, section 1", "round trips, section 1"
     report.formulas(
         ROUNDED,
-        (group, "packets", "window", number("Sec 1", "cwnd for 1 Gbit/s"), window),
-        (group, "packets", "window after one loss", number("Sec 1", "cwnd after one loss"), half),
+        (group, "packets", "window", published("Sec 1", "cwnd for 1 Gbit/s"), window),
+        (group, "packets", "window after one loss", published("Sec 1", "cwnd after one loss"), half),
         (round_trips, "RTT", "recovery of Standard TCP", lost(unit="RTT"), recovery),
-        (round_trips, "RTT", "doubling of Scalable TCP", number("Sec 1", "time to double sending rate"), doubling),
+        (round_trips, "RTT", "doubling of Scalable TCP", published("Sec 1", "time to double sending rate"), doubling),
         ("recovery of Standard TCP, section 1", "min", "1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60),
     )
     return report
@@ -116,7 +116,7 @@ def table_2(lab: Lab) -> Report:
     )
     cores = {name: Model({"name": "scalable", "a": a, "b": b}).core for name, b, a in TABLE_2}
     for group, unit, metric, formula in formulas:
-        rows = ((f"b = {b}", number("Table 2", f"{metric}, b={b} "), formula(core)) for b, core in cores.items())
+        rows = ((f"b = {b}", published("Table 2", f"{metric}, b={b} "), formula(core)) for b, core in cores.items())
         report.formula(group, unit, ROUNDED, *rows)
     scalable, standard = "Scalable TCP, from {segments} segments", "Standard TCP, from {segments} segments"
     # From 20000 segments Standard TCP would take 17 minutes.
@@ -202,7 +202,7 @@ def _variations(report: Chapter) -> None:
     )
 
     def of_table_2(at: Point) -> float:
-        return number("Table 2", f"variation of rate, b={at['name']} ")
+        return published("Table 2", f"variation of rate, b={at['name']} ")
 
     report.claim(
         "K04",
@@ -283,7 +283,7 @@ def _constants(report: Chapter) -> None:
     """The numbers of section 3, from its own formulas."""
 
     def row(metric: str, ours: float) -> tuple[str, float, float]:
-        return "Scalable TCP", number("Sec 3", metric), ours
+        return "Scalable TCP", published("Sec 3", metric), ours
 
     report.formulas(
         ROUNDED,
@@ -439,15 +439,15 @@ def table_3(lab: Lab) -> Report:
     duration = lab.pick("1200 s", "120 s")
     report = measured(lab, arm=lambda _, at: bulk(at["n"]).set({**COLUMNS[at["system"]], "duration": duration}))
     for system in COLUMNS:
-        rows = {"n printed": [(n, number("Table 3", f", {n} flows", system=system)) for n in counts]}
+        rows = {"n printed": [(n, published("Table 3", f", {n} flows", system=system)) for n in counts]}
         report.rows(system, "transfers in 1200 s", Points("{n} flows", "transfers").at(rows, system=system))
     # What section 4.1 says of it in per cent.
     for group, before, after, metric in (
         ("gain by the kernel's queues, without the driver", UNMODIFIED, MODIFIED, "gain over unmodified kernel"),
         ("gain by the algorithm", MODIFIED, SCALABLE, "gain over gigabit kernel"),
     ):
-        least = Points("least", partial(_gain, min)).at(printed=number("Sec 4.1", f"{metric}, min"))
-        largest = Points("largest", partial(_gain, max)).at(printed=number("Sec 4.1", f"{metric}, max"))
+        least = Points("least", partial(_gain, min)).at(printed=published("Sec 4.1", f"{metric}, min"))
+        largest = Points("largest", partial(_gain, max)).at(printed=published("Sec 4.1", f"{metric}, max"))
         each = {"n": counts, "system": (before, after)}
         report.rows(group, "%", least.of(each), largest.of(each))
     cells = ((SCALABLE, 4), (SCALABLE, 16), (MODIFIED, 16), (UNMODIFIED, 16))
@@ -456,15 +456,15 @@ def table_3(lab: Lab) -> Report:
         "%",
         Points("{system}, {n} flows", "share").at(
             {"system n": [cell for cell in cells if cell[1] in counts]},
-            printed=lambda at: number("Sec 4.1", f"performance, {at['n']} flows", system=at["system"]),
+            printed=lambda at: published("Sec 4.1", f"performance, {at['n']} flows", system=at["system"]),
         ),
     )
     report.formula(
         "shares of section 4",
         "%",
         0.1,
-        ("payload of a packet", number("Sec 4 text", "maximal TCP payload share"), 100 * 1448 / 1500),
-        ("buffer of the product", number("Sec 4 text", "buffer as share of BDP"), 100 * 2048 / 24000),
+        ("payload of a packet", published("Sec 4 text", "maximal TCP payload share"), 100 * 1448 / 1500),
+        ("buffer of the product", published("Sec 4 text", "buffer as share of BDP"), 100 * 2048 / 24000),
     )
     report.claim(
         "K07",
@@ -532,7 +532,7 @@ def table_5(lab: Lab) -> Report:
         ("bulk transfers", "in 1200 s", "transfers", COLUMNS, "Table 5", "2 GB transfers"),
         ("total traffic over the maximal throughput", "%", "share", COLUMNS, "Sec 4.2", "total traffic"),
     ):
-        rows = [(system, number(locator, metric, system=system)) for system in systems]
+        rows = [(system, published(locator, metric, system=system)) for system in systems]
         report.rows(group, unit, Points("{system}", reading).at({"system printed": rows}))
     report.formula(
         "web traffic over the capacity",
@@ -540,8 +540,8 @@ def table_5(lab: Lab) -> Report:
         0.1,
         (
             "from Table 5",
-            number("Sec 4.2", "background"),
-            100 * number("Table 5", "web traffic", system=NO_BULK) * 8e9 / 1200 / (0.96 * 2.4e9),
+            published("Sec 4.2", "background"),
+            100 * published("Table 5", "web traffic", system=NO_BULK) * 8e9 / 1200 / (0.96 * 2.4e9),
         ),
         reason="the paper's own table: 65 GB are 18.8 % of what the link carries. With the 36 transfers of the unmodified kernel they are 47 % of the traffic.",
     )

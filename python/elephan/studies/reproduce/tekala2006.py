@@ -13,10 +13,9 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.api.summary import FlowSummary
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce import lab as laboratory
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment
+from elephan.studies.reproduce.lab import Lab, Report, experiment, number
 
 # Rates under random loss vary by a fifth from run to run, and a run takes half a second.
 RANDOM = (10, 40, 80)
@@ -41,7 +40,7 @@ CHOICES = (
 )
 
 
-number = partial(laboratory.number, "tekala2006")
+published = partial(number, "tekala2006")
 # Of the equations, and simulations of their premises.
 theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
 # Places where a theory is met.
@@ -214,7 +213,7 @@ def _rows(report: Chapter, table: str, queue: str) -> None:
     """The numbers of a table beside those of each set."""
 
     def printed(at: Point) -> float:
-        return number(table, f"T_base={at['base']} ms, {at['n']} flows")
+        return published(table, f"T_base={at['base']} ms, {at['n']} flows")
 
     each = Points(IN_SET, "jain").at(EVERY_SET, queue=queue, printed=printed)
     for chosen in SETS:
