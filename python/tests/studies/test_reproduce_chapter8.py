@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from elephan.studies.reproduce.declare import Points, mean_of, reader
 from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.li2006.cells import (
@@ -34,7 +35,6 @@ from elephan.studies.reproduce.li2006.cells import (
     whole,
 )
 from elephan.studies.reproduce.li2006.chapter8_tables import SCENARIOS, TABLES, _rows
-from elephan.studies.reproduce.li2006.declare import Points, mean_of, reader
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, SETS, SYSTEMS
 
 

@@ -17,13 +17,13 @@ def course(*windows):
 
 def test_a_recovery_begins_after_the_round_trip_of_its_repair():
     def after(round_trips, *windows):
-        return kelly2003._after_loss(lambda _: round_trips)(course(*windows))
+        return kelly2003._after_loss(lambda _: round_trips, course(*windows))
 
     windows = (10, 20, 15, 15, 18, 21)
     assert [after(n, *windows) for n in (0, 1, 2)] == pytest.approx([15 / 20, 18 / 20, 21 / 20])
     assert after(3, *windows) is None
     assert after(0, 10, 11, 12, 13) is None
-    assert kelly2003._after_loss(lambda before: 0.1 * before)(course(*windows)) == pytest.approx(21 / 20)
+    assert kelly2003._after_loss(lambda before: 0.1 * before, course(*windows)) == pytest.approx(21 / 20)
     assert kelly2003._growth(course(10, 15, 20), 2) == 2.0
 
 
@@ -63,7 +63,7 @@ def test_round_trip_times_and_slopes():
     run = SimpleNamespace(summary=SimpleNamespace(flows=flows))
 
     def slope(of):
-        return tekala2006._slope(of, 60, 5)(run)
+        return tekala2006._slope(of, {"base": 60, "n": 5}, run)
 
     assert slope(lambda flow, rtt: (rtt, flow.goodput_bit_s)) == pytest.approx(-1)
     assert slope(lambda flow, rtt: (rtt, flow.cwnd_mean_segments)) == pytest.approx(0)

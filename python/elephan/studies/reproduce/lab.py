@@ -87,6 +87,15 @@ def printed(source: str, locator: str, metric: str, scenario_id: str = "") -> di
     return found
 
 
+def number(source: str, locator: str, metric: str, **columns: str) -> float:
+    """The first published number of a source at `locator`. `metric` is a part of the metric's name, other columns are as given."""
+    return next(
+        float(row["value"])
+        for row in figures(source)
+        if row["locator"].startswith(locator) and metric in row["metric"] and columns.items() <= row.items()
+    )
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)

@@ -11,9 +11,9 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab, Report
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SETS, SYSTEMS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s
 
@@ -210,7 +210,8 @@ def on_cells(
     name: str, title: str, scenario: str = SYMMETRIC, *, choices: Sequence[str] = CHOICES
 ) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
     """Register an experiment that declares what it has on the cells of a scenario."""
-    return declares(partial(cells, scenario=scenario), name, title, FILES.get(scenario, scenario), choices=choices)
+    file = FILES.get(scenario, scenario)
+    return declares(partial(cells, scenario=scenario), "li2006", name, title, file, choices=choices)
 
 
 def highest_goodput(rtts: str) -> Points:

@@ -11,9 +11,9 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import NONE, Chapter, Point, Points, Reading, Sets, used
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Reading, Sets, used
 from elephan.studies.theory import Model
 
 # Formulas agree to their last printed digit, which is one in fifty at most.

@@ -11,9 +11,9 @@ import polars as pl
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.reproduce.declare import Chapter, Points, used
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Points, used
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 NAMES = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")

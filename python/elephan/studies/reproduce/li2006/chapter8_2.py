@@ -9,6 +9,7 @@ import matplotlib as mpl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets
 from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
@@ -22,7 +23,6 @@ from elephan.studies.reproduce.li2006.cells import (
     whole_sets,
     window,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Sets
 from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
 

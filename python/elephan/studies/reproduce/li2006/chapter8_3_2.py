@@ -3,6 +3,7 @@
 import math
 
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import Chapter, Points, Sets, reader
 from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006.cells import (
     ACKS,
@@ -22,7 +23,6 @@ from elephan.studies.reproduce.li2006.cells import (
     on_cells,
     whole,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Points, Sets, reader
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW
 
 # A long path whose flow has less than this beside a short one is locked out: the largest fairness that Table 8.2 prints for the

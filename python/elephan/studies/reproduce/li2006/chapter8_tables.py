@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import Chapter, Points, Rows
 from elephan.studies.reproduce.judge import Quantity, Sample
 from elephan.studies.reproduce.lab import Lab, Report, printed
 from elephan.studies.reproduce.li2006.cells import (
@@ -33,7 +34,6 @@ from elephan.studies.reproduce.li2006.cells import (
     whole,
     whole_sets,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Points, Rows
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, SYSTEMS
 
 SCENARIOS = {

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 STANDARD, HIGH, SCALABLE, H_TCP = FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
@@ -147,7 +147,7 @@ def arm(chosen: str, at: Point) -> Arm:
 
 chapter = partial(Chapter, looks=LOOKS, shared={"oracle": ORACLE})
 testbed = partial(chapter, arm=arm, readings=READINGS)
-one_flow, several = (partial(declares, make) for make in (testbed, partial(testbed, under=lambda: HOSTED)))
+one_flow, several = (partial(declares, make, "li2006") for make in (testbed, partial(testbed, under=lambda: HOSTED)))
 
 
 @one_flow(

@@ -5,6 +5,7 @@ from functools import partial
 import polars as pl
 
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, used
 from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import printed
 from elephan.studies.reproduce.li2006.chapter9_1 import (
@@ -18,7 +19,6 @@ from elephan.studies.reproduce.li2006.chapter9_1 import (
     chapter,
     flows,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares, used
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 DIFFSERV = Arm("li2006/diffserv")
@@ -41,6 +41,7 @@ def _stretched(chosen: str, at: Point) -> Arm:
 
 @declares(
     partial(chapter, arm=_stretched),
+    "li2006",
     "figure-9.16",
     "Congestion moderation on MB-NG (figures 9.12, 9.15 and 9.16)",
     "testbed",
@@ -122,7 +123,7 @@ def _smallest(run: Run) -> float:
     return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _percent(run))
 
 
-diffserv = partial(declares, partial(chapter, arm=_assured, readings={"used": Reading(_used)}))
+diffserv = partial(declares, partial(chapter, arm=_assured, readings={"used": Reading(_used)}), "li2006")
 
 
 @diffserv(

@@ -4,9 +4,9 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets
 from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
 from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS
 
 STANDARD = "Standard TCP"

@@ -1,10 +1,10 @@
-"""The language of the chapters: claims, and printed numbers beside ours, over the points of grids."""
+"""The language of the sources: claims, and printed numbers beside ours, over the points of grids."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from itertools import chain, product
+from itertools import chain, groupby, product
 from statistics import fmean
 from typing import Any
 
@@ -41,6 +41,7 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "earlier": (lambda x, y: (x, y), "", "earlier"),
     "less": (lambda x, y: x - y, None, "mean"),
     "second less first": (lambda x, y: y - x, None, "mean"),
+    "gain": (lambda x, y: 100 * (y / x - 1), "%", "mean"),
     "over": (lambda x, y: x / y, "", "mean"),
     "second over first": (lambda x, y: y / x, "", "mean"),
     "logarithm": (lambda x, y: math.log(x / y), "", "mean"),
@@ -49,6 +50,7 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "doublings": (lambda x, y: math.log2(x / y), "doublings", "mean"),
     # Of two pairs.
     "less, less": (lambda a, b, x, y: (a - b) - (x - y), None, "mean"),
+    "gain, less": (lambda a, b, x, y: 100 * (b / a - 1) - 100 * (y / x - 1), "%", "mean"),
     "decades, less": (lambda a, b, x, y: math.log10(a / b) - math.log10(x / y), "decades", "mean"),
     "decades, second less first": (lambda a, b, x, y: math.log10(x / y) - math.log10(a / b), "decades", "mean"),
     "logarithm, less": (lambda a, b, x, y: math.log(a / b) - math.log(x / y), "", "mean"),
@@ -74,7 +76,10 @@ def mean_of(read: Read, count: int) -> Read:
 
 
 def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
-    """The points of a grid, in the order of its keys. A value that is a key of the `outer` point stands for the value there."""
+    """The points of a grid, in the order of its keys.
+
+    A value that is a key of the `outer` point stands for the value there. One that is a function takes the other values of its point.
+    """
 
     def resolved(value: Any) -> Any:
         return outer.get(value, value) if isinstance(value, str) else value
@@ -87,7 +92,9 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
         for key, values in grid.items()
     )
     for parts in product(*axes):
-        yield {key: resolved(value) for part in parts for key, value in part.items()}
+        at = {key: resolved(value) for part in parts for key, value in part.items()}
+        known = {key: value for key, value in at.items() if not callable(value)}
+        yield {key: value(known) if callable(value) else value for key, value in at.items()}
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,8 @@ class Points:
     """Places, or printed numbers, one at each point of a grid.
 
     `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
-    or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs.
+    or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs, and
+    if it is "exact" the point alone.
     A place is bound `above` and `below`, or by such keys of its point; above 0 without any.
     """
 
@@ -112,8 +120,8 @@ class Points:
     over: Grid = field(default_factory=dict)
 
     def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
-        """At a grid. Its key `printed` is a published number, with its `error`."""
-        return replace(self, grid={**grid, **more})
+        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`."""
+        return replace(self, grid={**self.grid, **grid, **more})
 
     def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
         """Of a run for each point of another grid, with the other keys of the first. Else there is one, or those of algorithms `a` and `b`."""
@@ -140,17 +148,19 @@ class Sets:
 
 @dataclass
 class Chapter(Report):
-    """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices.
+    """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices; else the point has it.
 
-    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
+    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common, and their kind is that of comparisons.
+    `unit` is that of places that have none.
     """
 
-    arm: Callable[[str, Point], Arm] = field(kw_only=True)
+    arm: Callable[[str, Point], Arm] = field(kw_only=True, default=lambda _, at: at["arm"])
     readings: Mapping[str, Reading] = field(default_factory=dict)
     looks: tuple[int, ...] = LOOKS
     shared: Point = field(default_factory=dict)
     named: Point = field(default_factory=dict)
     under: Callable[..., Sets] = Sets
+    unit: str = ""
 
     def claim(
         self,
@@ -180,8 +190,9 @@ class Chapter(Report):
         """The places of points under a set of choices."""
         made = []
         for at, name, arms, read, unit, statistic in self._made(of, chosen):
-            above, below = at.get("above", of.above), at.get("below", of.below)
-            above = 0 if above is None and below is None else above
+            sides = at.get("above", of.above), at.get("below", of.below)
+            bounds = [None if bound is None else float(bound) for bound in sides]
+            above, below = [0.0, None] if bounds == [None, None] else bounds
             made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
         return made
 
@@ -194,7 +205,8 @@ class Chapter(Report):
                 rows += made(chosen) if callable(made) else made
             name = f"{group}, {chosen}" if chosen else group
             changed = {"cause_of": group, **more, "changed": variants[chosen]} if chosen else more
-            self.compare(name, unit, rows, **{"looks": self.looks, **changed})
+            kind = self.shared.get("kind", Kind.SIMULATION)
+            self.compare(name, unit, rows, **{"looks": self.looks, "kind": kind, **changed})
 
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
@@ -210,32 +222,41 @@ class Chapter(Report):
             reading, how = self.readings[name], how or "value"
         else:
             reading = Reading(of.read)
-        of_runs = how in ("runs", "point")
+        of_runs = how in ("runs", "point", "exact")
         _, unit, statistic = HOW["value" if of_runs else how]
-        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None)
+        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None) or self.unit
         for at in points(of.grid, self.named):
             known = {**self.named, **at}
-            each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
+            pair = {"system": ("a", "b")} if "a" in at else {}
+            each = [] if how == "exact" else list(points(of.runs or pair, known))
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
-            if not of_runs:
-                read = reader(reading, how, chosen)
+            if how in ("point", "exact"):
+                read: Read = partial(reading.read, at)
             else:
-                read = partial(reading.read, at) if how == "point" else reading.read
+                read = reading.read if how == "runs" else reader(reading, how, chosen)
             read = mean_of(read, len(each)) if of.over else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
-    def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float]) -> None:
+    def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float], reason: str = "") -> None:
         """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
-        self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band)
+        self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band, reason=reason)
+
+    def formulas(self, band: float, *rows: tuple[str, str, str, float, float]) -> None:
+        """As `formula`, of several groups: before its name, each row has its group and unit."""
+        for (group, unit), of_group in groupby(rows, lambda row: row[:2]):
+            self.formula(group, unit, band, *(row[2:] for row in of_group))
 
 
 def declares(
-    make: Callable[[Lab], Chapter], name: str, title: str, scenario: str, **more: Any
+    make: Callable[[Lab], Chapter], source: str, name: str, title: str, scenario: str = "", **more: Any
 ) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
-    """Register an experiment whose function declares what it has in the report that `make` gives; `more` is as for `experiment`."""
+    """Register an experiment of a source, whose function declares what it has in the report that `make` gives.
+
+    `name` and `scenario` are those without the source's; `more` is as for `experiment`.
+    """
 
     def register(function: Callable[[Chapter], None]) -> Callable[[Lab], Report]:
-        @experiment(f"li2006/{name}", title, f"li2006/{scenario}", **more)
+        @experiment(f"{source}/{name}", title, f"{source}/{scenario}" if scenario else None, **more)
         @wraps(function)
         def fill(lab: Lab) -> Report:
             report = make(lab)
