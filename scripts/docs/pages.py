@@ -124,7 +124,7 @@ def lower(title: str) -> str:
 
 def uncertain(metric: Metric, estimate: dict[str, Any]) -> str:
     """A mean, and half of its interval; equal repeats have none."""
-    half = f" ± {numbers.uncertain(estimate['half'], metric.digits)}" if estimate["half"] else ""
+    half = f" ± {estimate['half']:,.{metric.digits}f}" if estimate["half"] else ""
     return metric.text(estimate["mean"]) + half
 
 

@@ -256,7 +256,7 @@ export class LiveRun {
     const goodput = sum(this.sent.map((one) => one.goodput)) / times.size;
     const sending = [...flows.values()].map(mean).filter((value) => value > 0);
     const text = (value: number, digits: number) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
-    const srtt = this.sent.map((one) => one.srtt).filter((value) => value > 0);
+    const srtt = this.sent.map((one) => one.srtt).filter(Number.isFinite);
     return [
       { name: "goodput", value: text(goodput / 1e6, 1), unit: "Mbit/s", meaning: `Application bytes delivered in order over ${span}, all flows together.` },
       { name: "utilisation", value: text(100 * mean(this.passed.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
@@ -276,10 +276,9 @@ export class LiveRun {
   }
 
   private takeFlows(rows: Rows): void {
-    const fresh = rows["time_s"]!.map((time, row) => ({ time: time!, flow: rows["flow"]![row]!, goodput: rows["goodput_bit_s"]![row] ?? NaN, srtt: rows["srtt_s"]![row] ?? 0 }));
+    const fresh = rows["time_s"]!.map((time, row) => ({ time: time!, flow: rows["flow"]![row]!, goodput: rows["goodput_bit_s"]![row] ?? NaN, srtt: rows["srtt_s"]![row] ?? NaN }));
     this.sent = this.recent([...this.sent, ...fresh]);
-    const value = ({ id, factor }: ChartEntry, of: number | null) => (id === "srtt" && !of ? NaN : (of ?? NaN) * factor);
-    this.put("flows", (entry) => fresh.map(({ time, flow }, row) => ({ time, line: flow, value: value(entry, rows[entry.column]![row]!) })));
+    this.put("flows", ({ column, factor }) => fresh.map(({ time, flow }, row) => ({ time, line: flow, value: (rows[column]![row] ?? NaN) * factor })));
   }
 
   private takeQueues(rows: Rows): void {

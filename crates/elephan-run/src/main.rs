@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
 use elephan_metrics::field::Field;
-use elephan_metrics::table::{Slice, Table};
+use elephan_metrics::table::{Column, Slice, Table};
 use elephan_metrics::{
     CrowdSummary, FlowSummary, LinkSummary, Outcome, StreamSummary, Summary, Uncontrolled,
 };
@@ -95,11 +95,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The rows of a table, with the declared names of its columns.
+/// The rows of a table, with the declared names of its columns. What is unknown is empty.
 fn write_csv<T: Table>(out: &mut impl Write, table: &T) -> io::Result<()> {
-    let columns: Vec<Slice<'_>> = table.since(0).map(|(_, values)| values).collect();
+    let columns: Vec<(&Column, Slice<'_>)> = table.since(0).collect();
     write_row(out, T::COLUMNS.iter().map(|column| column.name))?;
-    (0..table.rows()).try_for_each(|row| write_row(out, columns.iter().map(|values| cell(*values, row))))
+    (0..table.rows()).try_for_each(|row| write_row(out, columns.iter().map(|column| cell(*column, row))))
 }
 
 fn write_row(out: &mut impl Write, cells: impl Iterator<Item = impl Display>) -> io::Result<()> {
@@ -109,13 +109,14 @@ fn write_row(out: &mut impl Write, cells: impl Iterator<Item = impl Display>) ->
     writeln!(out)
 }
 
-fn cell(values: Slice<'_>, row: usize) -> String {
-    match values {
-        Slice::F64(values) => values[row].to_string(),
-        Slice::U64(values) => values[row].to_string(),
-        Slice::U32(values) => values[row].to_string(),
-        Slice::U8(values) => values[row].to_string(),
-    }
+fn cell((column, values): (&Column, Slice<'_>), row: usize) -> String {
+    let (is_unknown, text) = match values {
+        Slice::F64(values) => (values[row].is_nan(), values[row].to_string()),
+        Slice::U64(values) => (values[row] == u64::MAX, values[row].to_string()),
+        Slice::U32(values) => (values[row] == u32::MAX, values[row].to_string()),
+        Slice::U8(values) => (values[row] == u8::MAX, values[row].to_string()),
+    };
+    if column.is_nullable && is_unknown { String::new() } else { text }
 }
 
 /// The metrics of the run, of each flow and of each link, and of what else the run has.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use elephan_metrics::trace::{EventKind, EventRow, EventTrace, NO_LINK};
+use elephan_metrics::trace::{EventKind, EventRow, EventTrace, UNKNOWN};
 use elephan_network::{FIRST_PORT, Parcel};
 use elephan_scenario::Plan;
 use elephan_units::Time;
@@ -159,17 +159,17 @@ impl Events {
     }
 
     fn tell(&mut self, kind: EventKind, flow: u16, link: Option<u32>, header: Header, now: Time) {
-        let window = self.windows.get(usize::from(flow));
+        let window = self.windows.get(usize::from(flow)).filter(|window| window.cwnd > 0);
         self.trace.push(EventRow {
             time_s: now.secs_f64(),
             kind: kind as u8,
             flow: u32::from(flow),
-            link: link.unwrap_or(NO_LINK),
+            link: link.unwrap_or(UNKNOWN),
             seq: if header.payload > 0 { header.seq } else { header.ack },
             bytes: header.payload,
-            cwnd_segments: window.map_or(0.0, |window| f64::from(window.cwnd)),
+            cwnd_segments: window.map_or(f64::NAN, |window| f64::from(window.cwnd)),
             ssthresh_segments: match window {
-                None => 0.0,
+                None => f64::NAN,
                 Some(&Window { ssthresh: INFINITE_SSTHRESH.., .. }) => f64::INFINITY,
                 Some(window) => f64::from(window.ssthresh),
             },
@@ -259,7 +259,7 @@ mod tests {
                         retransmit receive ack receive ack receive finish";
         assert_eq!(names.join(" "), expected);
         assert_eq!(told.seq[5..7], [first.wrapping_add(1); 2]);
-        assert_eq!(told.link[5..8], [NO_LINK, 0, NO_LINK]);
+        assert_eq!(told.link[5..8], [UNKNOWN, 0, UNKNOWN]);
         assert_eq!(told.cwnd_segments[8..13], [10.0, 10.0, 1.0, 1.0, 10.0]);
         assert_eq!(told.ssthresh_segments[8..10], [f64::INFINITY, 5.0]);
     }

@@ -203,7 +203,7 @@ impl<'a> Sampler<'a> {
         known.sample = FlowSample {
             delivered_bytes,
             cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
-            srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
+            srtt: info.and_then(|info| info.srtt()),
         };
         known.counters = FlowCounters {
             delivered_bytes,

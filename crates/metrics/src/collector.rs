@@ -40,8 +40,8 @@ pub struct FlowSample {
     pub delivered_bytes: u64,
     /// Congestion window, segments; zero between connections.
     pub cwnd: f64,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Time,
+    /// Smoothed round-trip time; `None` before the first RTT sample.
+    pub srtt: Option<Time>,
 }
 
 /// Counters of a flow since it began.
@@ -99,9 +99,26 @@ struct FlowRecord {
     deliveries: Vec<f32>,
     /// Number of these samples before the measuring window.
     before: usize,
-    cwnd_sum: f64,
-    srtt_sum: f64,
-    sampled: u64,
+    cwnds: Mean,
+    srtts: Mean,
+}
+
+/// The mean of what is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    fn value(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
 }
 
 /// Collects the data that the summary needs. Samples come at multiples of the interval; the ends of the
@@ -189,9 +206,10 @@ impl Collector {
         record.deliveries.push((sample.delivered_bytes - record.sampled_bytes) as f32);
         record.sampled_bytes = sample.delivered_bytes;
         if within && sample.cwnd > 0.0 {
-            record.cwnd_sum += sample.cwnd;
-            record.srtt_sum += sample.srtt.secs_f64();
-            record.sampled += 1;
+            record.cwnds.add(sample.cwnd);
+            if let Some(srtt) = sample.srtt {
+                record.srtts.add(srtt.secs_f64());
+            }
         }
     }
 
@@ -230,7 +248,7 @@ impl Collector {
             self.converges(&self.flows[flow], self.setup.flows[flow].1, target)
         });
         let mut links: Vec<LinkSummary> = Vec::new();
-        let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, 0.0);
+        let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, None);
         for link in &self.links {
             let mut summary = link.summary.clone();
             debug_assert!(
@@ -240,7 +258,8 @@ impl Collector {
                 link.bytes,
                 link.allowed_bits
             );
-            summary.utilisation = finite(link.bytes as f64 * 8.0 / link.allowed_bits);
+            // More than 1 by a packet whose service began before the rate fell.
+            summary.utilisation = finite(link.bytes as f64 * 8.0 / link.allowed_bits).map(|share| share.min(1.0));
             if link.is_bottleneck {
                 utilisation = summary.utilisation;
                 loss_rate = finite((summary.dropped + summary.lost) as f64 / summary.offered as f64);
@@ -310,8 +329,8 @@ impl Collector {
             convergence_s: self.converges(record, *rtt, goodput_bit_s),
             sent_bytes: last.sent_bytes - first.sent_bytes,
             retransmitted_bytes: last.retransmitted_bytes - first.retransmitted_bytes,
-            cwnd_mean_segments: finite(record.cwnd_sum / record.sampled as f64),
-            srtt_mean_s: finite(record.srtt_sum / record.sampled as f64),
+            cwnd_mean_segments: record.cwnds.value(),
+            srtt_mean_s: record.srtts.value(),
             congestion_events: last.congestion_events - first.congestion_events,
             timeouts: last.timeouts.map(|last| last - first.timeouts.unwrap_or(0)),
             host: last.host.as_deref().map(|host| {
@@ -357,7 +376,7 @@ mod tests {
             for flow in 0..2u64 {
                 let since = if flow == 0 { second } else { second.saturating_sub(2) };
                 let delivered_bytes = since * if flow == 0 { 1000 } else { 500 };
-                let sample = FlowSample { delivered_bytes, cwnd: 10.0, srtt: Time::ZERO };
+                let sample = FlowSample { delivered_bytes, cwnd: 10.0, srtt: None };
                 collector.sample(flow as u32, &sample, Time::from_secs(second));
                 let counters = FlowCounters {
                     delivered_bytes,

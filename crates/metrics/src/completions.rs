@@ -10,6 +10,7 @@ use crate::summary::TransferSummary;
 pub struct Completions {
     /// Completion times in microseconds.
     times: Histogram<u64>,
+    longest_s: f64,
     sum_s: f64,
     bytes: u64,
 }
@@ -17,7 +18,7 @@ pub struct Completions {
 impl Default for Completions {
     fn default() -> Self {
         let times = Histogram::new(2).expect("two digits are a valid precision");
-        Self { times, sum_s: 0.0, bytes: 0 }
+        Self { times, longest_s: 0.0, sum_s: 0.0, bytes: 0 }
     }
 }
 
@@ -26,6 +27,7 @@ impl Completions {
     pub fn record(&mut self, took: Time, bytes: u64) {
         let micros = took.picos() / 1_000_000;
         self.times.record(micros.max(1)).expect("it grows with its values");
+        self.longest_s = self.longest_s.max(took.secs_f64());
         self.sum_s += took.secs_f64();
         self.bytes += bytes;
     }
@@ -33,11 +35,12 @@ impl Completions {
     /// The summary; `None` if there were no completions.
     pub fn summary(&self) -> Option<TransferSummary> {
         let count = self.times.len();
-        let quantile = |q| Some(self.times.value_at_quantile(q) as f64 * 1e-6);
+        // The value of a bin is its largest.
+        let quantile = |q| Some((self.times.value_at_quantile(q) as f64 * 1e-6).min(self.longest_s));
         (count > 0).then(|| TransferSummary {
             count,
             bytes: self.bytes,
-            mean_s: Some(self.sum_s / count as f64),
+            mean_s: Some((self.sum_s / count as f64).min(self.longest_s)),
             p50_s: quantile(0.5),
             p95_s: quantile(0.95),
             p99_s: quantile(0.99),

@@ -131,12 +131,15 @@ impl Reception {
     /// Mean one-way delay in the window, s; `None` without packets.
     pub fn delay_mean_s(&self) -> Option<f64> {
         let count = self.delays.len();
-        (count > 0).then(|| self.delay_sum as f64 * 1e-12 / count as f64)
+        let mean_s = self.delay_sum as f64 * 1e-12 / count as f64;
+        self.delay_max_s().map(|most_s| mean_s.min(most_s))
     }
 
     /// A quantile of the one-way delay in the window, to 1 %, s; `None` without packets.
     pub fn delay_quantile_s(&self, quantile: f64) -> Option<f64> {
-        (!self.delays.is_empty()).then(|| self.delays.value_at_quantile(quantile) as f64 * 1e-6)
+        // The value of a bin is its largest.
+        let value_s = self.delays.value_at_quantile(quantile) as f64 * 1e-6;
+        self.delay_max_s().map(|most_s| value_s.min(most_s))
     }
 
     /// The largest one-way delay in the window, s; `None` without packets.

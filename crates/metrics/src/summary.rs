@@ -29,8 +29,8 @@ summary! {
         overhead_whole_s_bit: Option<f64>, "s/bit", "overhead, whole run";
         /// Packets dropped or lost at the bottleneck, as a share of those offered to it.
         loss_rate: Option<f64>, "1", "loss" <= 1.0 => Lower "% of packets" 100.0 4;
-        /// Mean time between arrival and start of service at the bottleneck.
-        queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 1;
+        /// Mean time between arrival and start of service at the bottleneck; none if no packet arrived.
+        queue_delay_mean_s: Option<f64>, "s", "queueing" => Lower "ms, mean" 1e3 1;
         /// Congestion epochs: groups of window reductions within one round-trip time.
         congestion_epochs: u64, "1", "congestion epochs";
         /// Mean share of the active flows that reduce their window in a congestion epoch.
@@ -67,7 +67,7 @@ summary! {
         retransmitted_bytes: u64, "B", "bytes retransmitted";
         /// Mean congestion window over the samples.
         cwnd_mean_segments: Option<f64>, "segments", "mean cwnd" => Neither "segments" 1.0 1;
-        /// Mean smoothed round-trip time over the samples.
+        /// Mean smoothed round-trip time over the samples since the first RTT sample.
         srtt_mean_s: Option<f64>, "s", "mean RTT" => Neither "ms" 1e3 1;
         /// Reductions of the congestion window.
         congestion_events: u64, "1", "reductions" => Neither "" 1.0 0;
@@ -163,14 +163,14 @@ summary! {
         lost: u64, "1", "lost" => Lower "packets" 1.0 0;
         /// Of those offered, packets marked.
         marked: u64, "1", "marked" => Neither "packets" 1.0 0;
-        /// Mean queueing delay of the packets.
-        queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 2;
+        /// Mean queueing delay of the packets; none if no packet arrived.
+        queue_delay_mean_s: Option<f64>, "s", "queueing" => Lower "ms, mean" 1e3 2;
         /// Median queueing delay.
-        queue_delay_p50_s: f64, "s", "queueing, median";
+        queue_delay_p50_s: Option<f64>, "s", "queueing, median";
         /// 95th percentile of the queueing delay.
-        queue_delay_p95_s: f64, "s", "queueing" => Lower "ms, 95 %" 1e3 2;
+        queue_delay_p95_s: Option<f64>, "s", "queueing" => Lower "ms, 95 %" 1e3 2;
         /// 99th percentile of the queueing delay.
-        queue_delay_p99_s: f64, "s", "queueing" => Lower "ms, 99 %" 1e3 2;
+        queue_delay_p99_s: Option<f64>, "s", "queueing" => Lower "ms, 99 %" 1e3 2;
         /// Mean number of packets waiting, without the one in service.
         queue_mean_packets: f64, "packets", "queue" => Lower "packets, mean" 1.0 1;
         /// Maximum number of packets waiting.

@@ -19,6 +19,8 @@ pub struct Column {
     pub meaning: &'static str,
     /// Whether a page that watches a run is sent it.
     pub is_live: bool,
+    /// Whether a value can be unknown: NaN, or the largest of a type of integers.
+    pub is_nullable: bool,
 }
 
 /// The values of one type: of a column, of a column's type, or of a part of a column.
@@ -94,10 +96,17 @@ pub trait Cell: Sized {
     fn values(column: Vec<Self>) -> Values;
     /// A part of a column.
     fn slice(column: &[Self]) -> Slice<'_>;
+    /// Whether values are the same to the bit, and so unknown ones.
+    fn is_same(&self, other: &Self) -> bool;
+}
+
+/// Whether columns are the same to the bit, and unknown in the same rows.
+pub(crate) fn are_same<T: Cell>(one: &[T], other: &[T]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.is_same(b))
 }
 
 macro_rules! cell {
-    ($($type:ty => $variant:ident),+) => { $(
+    ($($type:ty => $variant:ident, $same:expr);+) => { $(
         impl Cell for $type {
             const KIND: Kind = Kind::$variant(());
             fn values(column: Vec<Self>) -> Values {
@@ -106,24 +115,35 @@ macro_rules! cell {
             fn slice(column: &[Self]) -> Slice<'_> {
                 Slice::$variant(column)
             }
+            fn is_same(&self, other: &Self) -> bool {
+                let same: fn(&Self, &Self) -> bool = $same;
+                same(self, other)
+            }
         }
     )+ };
 }
-cell!(f64 => F64, u64 => U64, u32 => U32, u8 => U8);
+cell!(f64 => F64, |a, b| a.to_bits() == b.to_bits(); u64 => U64, PartialEq::eq; u32 => U32, PartialEq::eq; u8 => U8, PartialEq::eq);
 
 /// Declares a table: a struct of columns, a struct of one row, and the description of each column.
 ///
-/// A column is `name: type, "unit", "title";` after its meaning; `live` at its end sends it to a page that watches a run.
+/// A column is `name: type, "unit", "title";` after its meaning; `live` at its end sends it to a page that watches a run. Values of
+/// `type | null` can be unknown.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])+
         pub struct $table:ident of $row:ident = $name:literal {
-            $( $(#[doc = $meaning:literal])+ $column:ident : $type:ty, $unit:literal, $title:literal $(, $live:ident)? ; )+
+            $( $(#[doc = $meaning:literal])+ $column:ident : $type:ty $(| $null:ident)?, $unit:literal, $title:literal $(, $live:ident)? ; )+
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
         pub struct $table { $( $(#[doc = $meaning])+ pub $column: Vec<$type>, )+ }
+
+        impl PartialEq for $table {
+            fn eq(&self, other: &Self) -> bool {
+                $( $crate::table::are_same(&self.$column, &other.$column) )&&+
+            }
+        }
 
         #[doc = concat!("A row of [`", stringify!($table), "`].")]
         #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,6 +170,7 @@ macro_rules! table {
                 kind: <$type as $crate::table::Cell>::KIND,
                 meaning: concat!($($meaning),+).trim_ascii(),
                 is_live: false $( || stringify!($live).len() > 0 )?,
+                is_nullable: false $( || stringify!($null).len() > 0 )?,
             }, )+ ];
 
             fn rows(&self) -> usize {

@@ -15,25 +15,25 @@ table! {
         cwnd_segments: f64, "segments", "congestion window", live;
         /// Slow-start threshold; infinite before the first congestion event.
         ssthresh_segments: f64, "segments", "slow-start threshold", live;
-        /// Smoothed round-trip time of the sender; zero before the first RTT sample.
-        srtt_s: f64, "s", "smoothed RTT", live;
-        /// Retransmission timeout.
-        rto_s: f64, "s", "retransmission timeout";
-        /// Payload bytes estimated to be in flight (RFC 6675, section 4: pipe).
-        pipe_bytes: u64, "B", "bytes in flight";
+        /// Smoothed round-trip time of the sender; unknown before the first RTT sample.
+        srtt_s: f64 | null, "s", "smoothed RTT", live;
+        /// Retransmission timeout; unknown where the engine does not tell.
+        rto_s: f64 | null, "s", "retransmission timeout";
+        /// Payload bytes estimated to be in flight (RFC 6675, section 4: pipe); unknown where the engine does not tell.
+        pipe_bytes: u64 | null, "B", "bytes in flight";
         /// Application bytes delivered in order since the previous sample, as a rate.
         goodput_bit_s: f64, "bit/s", "goodput", live;
         /// Payload of the data segments that reached the receiver's network layer since the previous sample, in any order and
-        /// duplicates included, as a rate; NaN where the receiver is not seen.
-        receive_rate_bit_s: f64, "bit/s", "receive rate";
+        /// duplicates included, as a rate; unknown where the receiver is not seen.
+        receive_rate_bit_s: f64 | null, "bit/s", "receive rate";
         /// Application bytes delivered in order since the flow began.
         delivered_bytes: u64, "B", "bytes delivered";
         /// Payload bytes sent since the flow began, retransmissions included.
         sent_bytes: u64, "B", "bytes sent";
         /// Segments retransmitted since the flow began.
         retransmits: u64, "1", "retransmissions", live;
-        /// Retransmission timeouts since the flow began.
-        timeouts: u32, "1", "timeouts";
+        /// Retransmission timeouts since the flow began; unknown where the engine does not tell.
+        timeouts: u32 | null, "1", "timeouts";
         /// Reductions of the congestion window since the flow began, whatever the cause.
         congestion_events: u32, "1", "window reductions";
     }
@@ -44,10 +44,10 @@ table! {
     pub struct KernelTrace of KernelRow = "flows" {
         /// Pacing rate of the kernel; infinite without pacing.
         pacing_rate_bit_s: f64, "bit/s", "pacing rate";
-        /// Minimum round-trip time that the kernel has measured; NaN before the first.
-        min_rtt_s: f64, "s", "minimum RTT";
-        /// Delivery rate that the kernel has measured.
-        delivery_rate_bit_s: f64, "bit/s", "delivery rate";
+        /// Minimum round-trip time that the kernel has measured; unknown before the first.
+        min_rtt_s: f64 | null, "s", "minimum RTT";
+        /// Delivery rate that the kernel has measured; unknown before the first.
+        delivery_rate_bit_s: f64 | null, "bit/s", "delivery rate";
         /// Time with data to send or in flight, since the flow began.
         busy_s: f64, "s", "time busy";
         /// Part of this time in which the receive window was the limit.
@@ -98,8 +98,8 @@ table! {
         index: u64, "1", "transfer";
         /// Time at which the connection was opened.
         start_s: f64, "s", "start";
-        /// Time at which all data and the FIN were acknowledged; NaN if the run ended before.
-        end_s: f64, "s", "end";
+        /// Time at which all data and the FIN were acknowledged; unknown if the run ended before.
+        end_s: f64 | null, "s", "end";
         /// Payload of the transfer.
         bytes: u64, "B", "size";
     }
@@ -123,8 +123,8 @@ table! {
         /// Application bytes delivered in order since the previous sample, as a rate.
         goodput_bit_s: f64, "bit/s", "goodput";
         /// Payload of the data segments that reached the receivers' network layer since the previous sample, in any order and
-        /// duplicates included, as a rate; NaN where the receivers are not seen.
-        receive_rate_bit_s: f64, "bit/s", "receive rate";
+        /// duplicates included, as a rate; unknown where the receivers are not seen.
+        receive_rate_bit_s: f64 | null, "bit/s", "receive rate";
     }
 }
 
@@ -155,17 +155,17 @@ table! {
         kind: u8, "1", "event";
         /// Number of the flow, crowd or stream.
         flow: u32, "1", "flow";
-        /// Number of the link on which it happened; [`NO_LINK`] for none.
-        link: u32, "1", "link";
+        /// Number of the link on which it happened; none away from links.
+        link: u32 | null, "1", "link";
         /// Sequence number of the segment, or of the acknowledgment, as on the wire.
         seq: u32, "1", "sequence number";
         /// Payload of the segment.
         bytes: u32, "B", "payload";
         /// Congestion window of the flow's sender after the event; with the engine kernel, when the flow last sent a segment
-        /// or entered another state of congestion. Zero for crowds and streams.
-        cwnd_segments: f64, "segments", "congestion window";
-        /// Slow-start threshold at the same time; infinite before the first congestion event.
-        ssthresh_segments: f64, "segments", "slow-start threshold";
+        /// or entered another state of congestion. Unknown for crowds and streams.
+        cwnd_segments: f64 | null, "segments", "congestion window";
+        /// Slow-start threshold at the same time; infinite before the first congestion event. Unknown for crowds and streams.
+        ssthresh_segments: f64 | null, "segments", "slow-start threshold";
     }
 }
 
@@ -195,11 +195,13 @@ impl EventTrace {
     }
 }
 
-/// The number of timeouts in [`FlowTrace`] where the kernel does not report it.
+/// An unknown number in a column of `u32`.
 pub const UNKNOWN: u32 = u32::MAX;
 
-/// The number of a link in [`EventTrace`] where there is none.
-pub const NO_LINK: u32 = u32::MAX;
+/// Seconds in a column; an unknown time is NaN.
+pub fn seconds(time: Option<Time>) -> f64 {
+    time.map_or(f64::NAN, Time::secs_f64)
+}
 
 /// The tables and their columns, in the order of their files. The columns of [`KernelTrace`] are those of the flows of a run on a kernel.
 pub const TABLES: [(&str, &[Column]); 7] = [
@@ -215,8 +217,7 @@ pub const TABLES: [(&str, &[Column]); 7] = [
 impl TransferTrace {
     /// Adds a transfer; `end` is `None` where the run ended first.
     pub fn add(&mut self, flow: u32, index: u64, bytes: u64, start: Time, end: Option<Time>) {
-        let end_s = end.map_or(f64::NAN, Time::secs_f64);
-        self.push(TransferRow { flow, index, start_s: start.secs_f64(), end_s, bytes });
+        self.push(TransferRow { flow, index, start_s: start.secs_f64(), end_s: seconds(end), bytes });
     }
 }
 

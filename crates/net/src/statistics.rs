@@ -18,6 +18,7 @@ pub struct QueueStatistics {
     packets: u64,
     /// Sum of delays, in picoseconds.
     sum: u128,
+    longest: Time,
     most_packets: u64,
     /// Number of delays above zero by their bin, as [`bin`] counts them.
     delays: Vec<u64>,
@@ -50,7 +51,7 @@ impl Default for QueueStatistics {
 impl QueueStatistics {
     /// Counts packets that arrive from `first` on.
     pub fn new(first: Time) -> Self {
-        Self { first, packets: 0, sum: 0, most_packets: 0, delays: Vec::new() }
+        Self { first, packets: 0, sum: 0, longest: Time::ZERO, most_packets: 0, delays: Vec::new() }
     }
 
     /// A packet arrived and will wait for `delay`, as one of `waiting` packets.
@@ -64,6 +65,7 @@ impl QueueStatistics {
             return;
         }
         self.sum += u128::from(delay.picos());
+        self.longest = self.longest.max(delay);
         self.most_packets = self.most_packets.max(waiting);
         let bin = bin(delay.picos() / UNIT_PICOS);
         match self.delays.get_mut(bin) {
@@ -92,15 +94,15 @@ impl QueueStatistics {
         self.packets
     }
 
-    /// Mean queueing delay, in seconds; zero if no packet arrived.
-    pub fn mean_delay_s(&self) -> f64 {
-        if self.packets == 0 { 0.0 } else { self.sum as f64 * 1e-12 / self.packets as f64 }
+    /// Mean queueing delay, in seconds; `None` if no packet arrived.
+    pub fn mean_delay_s(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.sum as f64 * 1e-12 / self.packets as f64)
     }
 
-    /// The delay that a share `quantile` of the packets did not exceed, in seconds, to 1 %.
-    pub fn delay_quantile_s(&self, quantile: f64) -> f64 {
-        if self.delays.is_empty() {
-            return 0.0;
+    /// The delay that a share `quantile` of the packets did not exceed, in seconds, to 1 %; `None` if no packet arrived.
+    pub fn delay_quantile_s(&self, quantile: f64) -> Option<f64> {
+        if self.packets == 0 {
+            return None;
         }
         let mut delays = Histogram::<u64>::new(DIGITS).expect("two digits are a valid precision");
         for (bin, &count) in self.delays.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -110,9 +112,11 @@ impl QueueStatistics {
         let waited = delays.len() as f64;
         let beyond = (1.0 - quantile) * self.packets as f64;
         if beyond >= waited {
-            return 0.0;
+            return Some(0.0);
         }
-        delays.value_at_quantile(1.0 - beyond / waited) as f64 * UNIT_PICOS as f64 * 1e-12
+        // The value of a bin is its largest.
+        let delay = delays.value_at_quantile(1.0 - beyond / waited).saturating_mul(UNIT_PICOS);
+        Some(Time::from_picos(delay).min(self.longest).secs_f64())
     }
 
     /// Mean number of waiting packets over `span`, not counting the one in service.

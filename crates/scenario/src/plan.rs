@@ -65,6 +65,12 @@ impl Plan {
         changes.filter_map(|change| change.delay).chain(self.replayed(link).filter_map(|step| step.delay))
     }
 
+    /// The least propagation delay of a route during the run.
+    pub fn least_delay(&self, route: u32) -> Time {
+        let least = |&link: &u32| self.new_delays(link).fold(self.links[link as usize].config.delay, Ord::min);
+        self.routes[route as usize].iter().map(least).fold(Time::ZERO, |sum, delay| sum + delay)
+    }
+
     /// Every kind of losses that a link gets during the run.
     pub fn new_losses(&self, link: u32) -> impl Iterator<Item = Loss> {
         let changes = self.changes.iter().filter(move |change| change.link == link);

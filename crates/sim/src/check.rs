@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_metrics::Outcome;
 use elephan_scenario::Plan;
+use elephan_scenario::plan::Flow;
 use elephan_units::Time;
 
 /// Number of bits by which the count may exceed what a link's rate allows: a packet of the largest size,
@@ -34,6 +35,12 @@ fn grows<T: Copy + PartialOrd + std::fmt::Debug>(
 /// Checks a column of numbers: each must be finite and not negative.
 fn amounts(name: &str, column: &[f64]) -> Result<(), String> {
     let wrong = column.iter().find(|value| !value.is_finite() || **value < 0.0);
+    need(wrong.is_none(), || format!("{name} of {wrong:?}"))
+}
+
+/// Checks a column of numbers that can be unknown.
+fn known_amounts(name: &str, column: &[f64]) -> Result<(), String> {
+    let wrong = column.iter().find(|value| value.is_infinite() || **value < 0.0);
     need(wrong.is_none(), || format!("{name} of {wrong:?}"))
 }
 
@@ -80,10 +87,22 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     grows("timeouts of flow", &trace.flow, &trace.timeouts)?;
     grows("congestion_events of flow", &trace.flow, &trace.congestion_events)?;
     amounts("cwnd_segments", &trace.cwnd_segments)?;
-    amounts("srtt_s", &trace.srtt_s)?;
+    known_amounts("srtt_s", &trace.srtt_s)?;
     amounts("rto_s", &trace.rto_s)?;
     amounts("goodput_bit_s of flow", &trace.goodput_bit_s)?;
     received(plan, "flow", &trace.flow, &trace.time_s, [&trace.goodput_bit_s, &trace.receive_rate_bit_s])?;
+    let propagation = |flow: &Flow| plan.least_delay(flow.forward) + plan.least_delay(flow.reverse);
+    let least: Vec<f64> = plan.flows.iter().map(|flow| propagation(flow).secs_f64()).collect();
+    for (&flow, &srtt_s) in trace.flow.iter().zip(&trace.srtt_s) {
+        let least = least[flow as usize];
+        need(srtt_s.is_nan() || srtt_s >= least, || format!("flow {}: a RTT of {srtt_s} s on {least} s", flow + 1))?;
+    }
+    for (number, (flow, least)) in outcome.summary.flows.iter().zip(&least).enumerate() {
+        // A mean of equal numbers differs from them by its rounding.
+        need(flow.srtt_mean_s.is_none_or(|mean| mean >= least * (1.0 - 1e-12)), || {
+            format!("flow {}: a mean RTT of {:?} s on {least} s", number + 1, flow.srtt_mean_s)
+        })?;
+    }
     let threshold = trace.ssthresh_segments.iter().find(|value| value.is_nan() || **value < 0.0);
     need(threshold.is_none(), || format!("ssthresh_segments of {threshold:?}"))?;
     // No more data can have been delivered since the beginning of the run than the bottleneck's rate allowed.

@@ -280,7 +280,7 @@ fn sample(info: &TcpInfo) -> FlowSample {
     FlowSample {
         delivered_bytes: info.bytes_acked,
         cwnd: f64::from(info.snd_cwnd),
-        srtt: Time::from_micros(u64::from(info.rtt)),
+        srtt: info.srtt(),
     }
 }
 

@@ -129,6 +129,11 @@ impl TcpInfo {
         (self.total_rto < UNKNOWN).then_some(u64::from(self.total_rto))
     }
 
+    /// The smoothed round-trip time; `None` before the first RTT sample.
+    pub fn srtt(&self) -> Option<Time> {
+        (self.rtt > 0).then(|| Time::from_micros(u64::from(self.rtt)))
+    }
+
     /// The shortest round-trip time, in µs; `None` if the kernel has not measured any (`tcp_min_rtt`).
     pub fn min_rtt(&self) -> Option<u32> {
         (self.min_rtt < u32::MAX).then_some(self.min_rtt)
@@ -156,7 +161,7 @@ impl TcpInfo {
                 INFINITE_SSTHRESH.. => f64::INFINITY,
                 segments => f64::from(segments),
             },
-            srtt_s: f64::from(self.rtt) * 1e-6,
+            srtt_s: trace::seconds(self.srtt()),
             rto_s: f64::from(self.rto) * 1e-6,
             pipe_bytes: u64::from(in_flight) * u64::from(self.snd_mss),
             goodput_bit_s: 0.0,
@@ -177,7 +182,10 @@ impl TcpInfo {
                 bytes => bytes as f64 * 8.0,
             },
             min_rtt_s: self.min_rtt().map_or(f64::NAN, |micros| f64::from(micros) * 1e-6),
-            delivery_rate_bit_s: self.delivery_rate as f64 * 8.0,
+            delivery_rate_bit_s: match self.delivery_rate {
+                0 => f64::NAN,
+                bytes => bytes as f64 * 8.0,
+            },
             busy_s: self.busy_time as f64 * 1e-6,
             rwnd_limited_s: self.rwnd_limited as f64 * 1e-6,
             sndbuf_limited_s: self.sndbuf_limited as f64 * 1e-6,

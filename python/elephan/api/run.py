@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 # Columns that are not the extension module's own: the label of a flow stands beside its number.
 LABEL = {"unit": "1", "meaning": "label of the flow"}
-# The number of no link, and of timeouts that a kernel does not report.
-NO_LINK = UNKNOWN = 2**32 - 1
+# An unknown number in a column of 32-bit integers; in others it is their largest, too.
+UNKNOWN = 2**32 - 1
 
 # What `run.json` has besides, where a run was on a kernel.
 LINUX_KEYS = ("kernel", "quality")
@@ -54,8 +54,20 @@ OPTIONAL = ("crowds", "streams", "events")
 @cache
 def _declared() -> dict[tuple[str, str], dict[str, str]]:
     """Unit and meaning of each column of each table, as stored in Parquet."""
-    columns = json.loads(_core.declared_columns())
-    return {(one["table"], one["name"]): {"unit": one["unit"], "meaning": one["meaning"]} for one in columns}
+    return {key: {"unit": one["unit"], "meaning": one["meaning"]} for key, one in _columns().items()}
+
+
+@cache
+def _columns() -> dict[tuple[str, str], dict[str, Any]]:
+    return {(one["table"], one["name"]): one for one in json.loads(_core.declared_columns())}
+
+
+def _values(table: str, name: str, values: np.ndarray[Any, Any]) -> pa.Array:
+    """A column whose unknown values are null, if it can have any."""
+    if not _columns()[table, name]["is_nullable"]:
+        return pa.array(values)
+    unknown = np.isnan(values) if values.dtype.kind == "f" else values == np.iinfo(values.dtype).max
+    return pa.array(values, mask=unknown)
 
 
 @cache
@@ -64,10 +76,10 @@ def _described(table: str, name: str, kind: pa.DataType) -> pa.Field:
 
 
 def _names(names: Sequence[str], numbers: np.ndarray[Any, Any]) -> pa.Array:
-    """The name of each number; null for `NO_LINK`."""
+    """The name of each number; null for `UNKNOWN`."""
     # Not Arrow's `take`: importing its functions takes a ninth of the time of a short run.
     named = np.array([*names, None], object)
-    return pa.array(named[np.where(numbers == NO_LINK, len(names), numbers)], pa.string())
+    return pa.array(named[np.where(numbers == UNKNOWN, len(names), numbers)], pa.string())
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ class Run:
             if column in names:
                 columns[column] = _names(names[column], values)
             else:
-                columns[column] = pa.array(values, mask=values == UNKNOWN if column == "timeouts" else None)
+                columns[column] = _values(name, column, values)
             if column == "flow" and name != "events" and (only is None or "label" in only):
                 columns["label"] = _names(self.labels, values)
         return pa.Table.from_arrays(

@@ -36,7 +36,7 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     cwnd_mean_segments: float | None = None
     """Mean congestion window over the samples. Unit: segments."""
     srtt_mean_s: float | None = None
-    """Mean smoothed round-trip time over the samples. Unit: s."""
+    """Mean smoothed round-trip time over the samples since the first RTT sample. Unit: s."""
     congestion_events: int
     """Reductions of the congestion window. Unit: 1."""
     timeouts: int | None = None
@@ -150,13 +150,13 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     """Of those offered, packets lost on the wire. Unit: 1."""
     marked: int
     """Of those offered, packets marked. Unit: 1."""
-    queue_delay_mean_s: float
-    """Mean queueing delay of the packets. Unit: s."""
-    queue_delay_p50_s: float
+    queue_delay_mean_s: float | None = None
+    """Mean queueing delay of the packets; none if no packet arrived. Unit: s."""
+    queue_delay_p50_s: float | None = None
     """Median queueing delay. Unit: s."""
-    queue_delay_p95_s: float
+    queue_delay_p95_s: float | None = None
     """95th percentile of the queueing delay. Unit: s."""
-    queue_delay_p99_s: float
+    queue_delay_p99_s: float | None = None
     """99th percentile of the queueing delay. Unit: s."""
     queue_mean_packets: float
     """Mean number of packets waiting, without the one in service. Unit: packets."""
@@ -201,8 +201,8 @@ class Summary(Part, frozen=True, kw_only=True):
     """The same over the whole run, slow start included: from the start of the first flow to the end of the measuring window. Unit: s/bit."""
     loss_rate: float | None = None
     """Packets dropped or lost at the bottleneck, as a share of those offered to it. Unit: 1."""
-    queue_delay_mean_s: float
-    """Mean time between arrival and start of service at the bottleneck. Unit: s."""
+    queue_delay_mean_s: float | None = None
+    """Mean time between arrival and start of service at the bottleneck; none if no packet arrived. Unit: s."""
     congestion_epochs: int
     """Congestion epochs: groups of window reductions within one round-trip time. Unit: 1."""
     synchronisation: float | None = None

@@ -31,13 +31,7 @@ def measured(value: float, uncertainty: float | None) -> str:
     decimals = (
         min(_decimals(uncertainty, UNCERTAIN), _decimals(value, DIGITS)) if value else _decimals(uncertainty, UNCERTAIN)
     )
-    return f"{value:,.{decimals}f} ± {uncertain(uncertainty, decimals)}"
-
-
-def uncertain(uncertainty: float, decimals: int) -> str:
-    """An uncertainty with these decimals; with digits of its own where it would be rounded to zero."""
-    text = f"{uncertainty:,.{decimals}f}"
-    return text if float(text.replace(",", "")) else significant(uncertainty, UNCERTAIN)
+    return f"{value:,.{decimals}f} ± {uncertainty:,.{decimals}f}"
 
 
 def sparkline(places: Sequence[int], values: Sequence[float], room: int, most: float) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
-from elephan.api.run import Run
+from elephan.api.run import UNKNOWN, Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.engines.integrate import FlowClass, Trajectory, integrate
-from elephan.engines.tables import no_transfers, reasons
+from elephan.engines.tables import jain, no_transfers, reasons
 
 
 def _classes(plan: dict[str, Any]) -> list[FlowClass]:
@@ -107,14 +107,14 @@ def _columns(
             "cwnd_segments": flat(course.windows),
             "ssthresh_segments": np.full(len(flow), np.inf),
             "srtt_s": flat(course.rtts),
-            "rto_s": np.zeros(len(flow)),
+            "rto_s": np.full(len(flow), np.nan),
             "pipe_bytes": whole(flat(course.windows) * mss),
             "goodput_bit_s": flat(goodput),
             "receive_rate_bit_s": flat(goodput),
             "delivered_bytes": whole(flat(np.cumsum(goodput, axis=0) * step / 8)),
             "sent_bytes": whole(flat(np.cumsum(course.rates, axis=0) * step * mss)),
             "retransmits": whole(flat(lost)),
-            "timeouts": np.zeros(len(flow), np.uint32),
+            "timeouts": np.full(len(flow), UNKNOWN, np.uint32),
             "congestion_events": flat(course.losses).astype(np.uint32),
         },
         "queues": {
@@ -159,7 +159,7 @@ def _summary(
         "goodput_bit_s": aggregate,
         "utilisation": used,
         "fairness": float(each.min() / each.max()),
-        "jain": float(aggregate**2 / (counts.sum() * (counts * each**2).sum())),
+        "jain": jain(each, counts),
         "stability": float((stability * counts).sum() / counts.sum()),
         "overhead_s_bit": float((again / sent * counts).sum()) / aggregate,
         "loss_rate": float((offered * loss).sum() / offered.sum()),

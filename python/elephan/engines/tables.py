@@ -18,6 +18,16 @@ def no_transfers() -> dict[str, Array]:
     }
 
 
+def jain(goodputs: Array, counts: Array | None = None) -> float | None:
+    """Jain's index of classes of `counts` equal flows each (default: one), as crates/metrics has it; none without any goodput."""
+    counts = np.ones(len(goodputs)) if counts is None else counts
+    flows, squares = float(counts.sum()), float((counts * goodputs**2).sum())
+    if squares == 0.0:
+        return None
+    index = float((counts * goodputs).sum()) ** 2 / (flows * squares)
+    return min(max(index, 1.0 / flows), 1.0)
+
+
 def reasons(dropped: Array, *, is_full: bool) -> dict[str, Array]:
     """The columns of a queue's drops by their reason: all because it was full, or all by its discipline."""
     nothing = np.zeros(len(dropped), np.uint64)

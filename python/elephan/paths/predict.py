@@ -179,8 +179,9 @@ def series_of(run: Run, streams: int, window_is: str = "cwnd", until_s: float | 
 
     payload = payload_of(run)
     rtt = columns["srtt_s"].to_numpy()[own][kept]
-    count = np.bincount(place[kept][rtt > 0], minlength=len(grid))
-    summed = np.bincount(place[kept], rtt, minlength=len(grid))
+    timed = np.isfinite(rtt)
+    count = np.bincount(place[kept][timed], minlength=len(grid))
+    summed = np.bincount(place[kept][timed], rtt[timed], minlength=len(grid))
     return {
         "time_s": grid,
         "goodput_bit_s": total("goodput_bit_s"),

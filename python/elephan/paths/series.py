@@ -197,7 +197,7 @@ def observe_results(folder: Path) -> Observed:
     mss = size - headers
     parts, starts, hosts = [], [], []
     for number, label in enumerate(run.labels):
-        rows = frame.filter((frame["flow"] == number) & (frame["srtt_s"] > 0))
+        rows = frame.filter((frame["flow"] == number) & frame["srtt_s"].is_not_null())
         at: dict[str, Array] = {name: rows[name].to_numpy().astype(float) for name in rows.columns if name != "label"}
         if len(rows) < LEAST_ROWS or not at["delivered_bytes"][-1]:
             continue

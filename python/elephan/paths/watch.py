@@ -170,7 +170,7 @@ def of_connections(seen: Watched) -> Table:
     took_s = (moved["end_s"] - moved["start_s"]).to_numpy()
     sent = moved["bytes"].to_numpy()
     for one in np.argsort(-(sent + np.array(seen.received)), kind="stable")[:MOST_ROWS]:
-        srtt_s = frame.filter((frame["flow"] == one) & (frame["srtt_s"] > 0))["srtt_s"].to_numpy()
+        srtt_s = frame.filter((frame["flow"] == one) & frame["srtt_s"].is_not_null())["srtt_s"].to_numpy()
         summary = run.summary.flows[one]
         again = summary.retransmitted_bytes / summary.sent_bytes if summary.sent_bytes else 0.0
         rows.append(

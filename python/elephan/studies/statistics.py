@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from elephan._core import ScenarioError
-from elephan.base.numbers import measured, significant, uncertain
+from elephan.base.numbers import measured, significant
 
 LEVEL = 0.95
 # Resamples of a bootstrap interval: Efron and Tibshirani 1993, section 14.3, want 1000 or more; the order of the last
@@ -131,7 +131,7 @@ class Estimate:
         ):
             text = f"{shown(value)} [{shown(self.low)}, {shown(self.high)}]"
         else:
-            text = measured(value, half) if digits is None else f"{shown(value)} ± {uncertain(half, digits)}"
+            text = measured(value, half) if digits is None else f"{shown(value)} ± {half:,.{digits}f}"
         return text if self.values == self.repeats else f"{text} ({self.values}/{self.repeats})"
 
 

@@ -63,6 +63,28 @@ def test_timeouts_that_a_kernel_does_not_report_are_null(run):
     assert frame["timeouts"].dtype == pl.UInt32
 
 
+def test_what_is_not_known_yet_is_null_and_enters_no_mean():
+    # A connection for each transfer: nothing is measured in its first round trip.
+    flows = [{"cc": "reno", "size": "20 kB", "transfers": "repeat"}]
+    keys = {"rtt": "100 ms", "duration": "10 s", "cbr": [{"rate": "1 Mbit/s"}], "trace": {"events": True}}
+    short = elephan.run(small(flows=flows, **keys))
+    srtt_s = short.flows["srtt_s"]
+    assert 0 < srtt_s.null_count() < len(srtt_s)
+    assert 0.1 <= srtt_s.min() <= short.summary.flows[0].srtt_mean_s < 0.11
+    assert np.isnan(srtt_s.to_numpy()).sum() == srtt_s.null_count()
+    of_stream = short.events["flow"] == 1
+    assert short.events.filter(of_stream)["cwnd_segments"].null_count() == of_stream.sum() > 0
+    assert short.events.filter(~of_stream)["cwnd_segments"].null_count() == 0
+    unfinished = short.transfers["end_s"].null_count()
+    assert unfinished == (short.transfers["index"] > short.summary.transfers.count - 1).sum()
+
+
+def test_a_link_that_nothing_crossed_has_no_delay():
+    idle = elephan.run(small(flows=[{"cc": "reno", "start": "4 s"}], measure={"to": "3 s"}))
+    assert idle.summary.queue_delay_mean_s is None
+    assert idle.summary.links[0].queue_delay_p99_s is None
+
+
 def test_goodput_in_the_frame_adds_up_to_the_bytes_delivered(run):
     first = run.flows.filter(pl.col("flow") == 0)
     total = first["goodput_bit_s"].sum() * 0.1 / 8

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from command_line import call
 from typer.testing import CliRunner
 
 from elephan import ScenarioError
@@ -118,3 +119,9 @@ def test_a_figure_of_two_parts_is_two_pictures(tmp_path):
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "nine.png")])
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nine-datatag.png", "nine-mbng.png"]
+
+
+def test_the_windows_of_rfc_3649s_table_stand_beside_those_of_its_line():
+    text = " ".join(call("model", "response", "--cc", "hstcp", "--loss", "1e-2,1e-5,1e-7").stdout.split())
+    assert "1,776" in text and "rounded constants: 1,795 at 1e-05, 83,981 at 1e-07" in text
+    assert "RFC 3649" not in call("model", "response", "--cc", "scalable", "--loss", "1e-5").stdout

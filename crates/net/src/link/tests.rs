@@ -80,9 +80,10 @@ fn littles_law_gives_the_mean_queue() {
     let view = link.view();
     let statistics = view.statistics();
     assert!((statistics.mean_packets(Time::from_secs(2)) - 0.5).abs() < 1e-9);
-    assert!((statistics.mean_delay_s() - 0.5e-3).abs() < 1e-9);
-    assert!((statistics.delay_quantile_s(0.9) - 1e-3).abs() < 2e-5);
-    assert_eq!(statistics.delay_quantile_s(0.4), 0.0);
+    assert!((statistics.mean_delay_s().unwrap() - 0.5e-3).abs() < 1e-9);
+    // No percentile is above the longest delay, although a bin reaches further.
+    assert_eq!(statistics.delay_quantile_s(0.9), Some(1e-3));
+    assert_eq!(statistics.delay_quantile_s(0.4), Some(0.0));
 }
 
 /// Times in milliseconds at which packets leave the link, with their numbers.

@@ -5,7 +5,7 @@ mod pcap;
 
 use elephan_metrics::Control;
 use elephan_metrics::table::Table;
-use elephan_metrics::trace::{EventKind, EventRow, EventTrace, NO_LINK};
+use elephan_metrics::trace::{EventKind, EventRow, EventTrace, UNKNOWN};
 use elephan_scenario::Plan;
 use elephan_tcp::{Endpoint, Segment};
 use elephan_units::Time;
@@ -49,11 +49,11 @@ impl<'a> Detail<'a> {
             time_s: now.secs_f64(),
             kind: event.kind as u8,
             flow: event.flow,
-            link: event.link.unwrap_or(NO_LINK),
+            link: event.link.unwrap_or(UNKNOWN),
             seq: event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }),
             bytes: event.segment.map_or(0, |s| u32::from(s.len)),
-            cwnd_segments: sender.map_or(0.0, |sender| sender.controller().cwnd()),
-            ssthresh_segments: sender.map_or(0.0, |sender| sender.controller().ssthresh()),
+            cwnd_segments: sender.map_or(f64::NAN, |sender| sender.controller().cwnd()),
+            ssthresh_segments: sender.map_or(f64::NAN, |sender| sender.controller().ssthresh()),
         });
     }
 

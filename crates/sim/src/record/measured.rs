@@ -43,7 +43,7 @@ impl Measured {
     /// Samples for stability and convergence.
     pub fn sample(&mut self, state: &State<'_>, now: Time) {
         for (number, flow) in state.flows().enumerate() {
-            let (cwnd, srtt) = flow.slot.sender().map_or((0.0, Time::ZERO), |end| (end.cwnd(), end.srtt()));
+            let (cwnd, srtt) = flow.slot.sender().map_or((0.0, None), |end| (end.cwnd(), end.srtt()));
             let sample = FlowSample { delivered_bytes: flow.delivered, cwnd, srtt };
             self.collector.sample(number as u32, &sample, now);
         }

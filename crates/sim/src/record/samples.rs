@@ -1,6 +1,6 @@
 //! Samples of flows, crowds and streams, at equal intervals.
 
-use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, FlowTrace, StreamRow, StreamTrace};
+use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, FlowTrace, StreamRow, StreamTrace, seconds};
 use elephan_units::Time;
 
 use crate::state::State;
@@ -57,7 +57,7 @@ impl Samples {
                 flow: number as u32,
                 cwnd_segments: snapshot.cwnd,
                 ssthresh_segments: snapshot.ssthresh,
-                srtt_s: snapshot.srtt.secs_f64(),
+                srtt_s: seconds(sender.srtt()),
                 rto_s: snapshot.rto.secs_f64(),
                 pipe_bytes: snapshot.pipe,
                 goodput_bit_s,

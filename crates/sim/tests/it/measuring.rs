@@ -27,6 +27,14 @@ fn what_is_lost_was_offered() {
 }
 
 #[test]
+fn a_round_trip_time_is_counted_from_its_first_sample_on() {
+    // A connection for each transfer of 20 kB: nothing is measured in the first round trip of each.
+    let summary = summary("", "flow = [{ cc = \"reno\", size = \"20 kB\", transfers = \"repeat\" }]");
+    let mean = summary.flows[0].srtt_mean_s.unwrap();
+    assert!((0.4..0.5).contains(&mean), "{mean} s");
+}
+
+#[test]
 fn what_is_received_was_sent() {
     // One packet each 20 ms, the first at 0 s; half of the round-trip time and 1.2 ms in transit.
     let sent_and_received = |from: &str| {

@@ -357,13 +357,14 @@ impl Endpoint {
         self.controller().cwnd()
     }
 
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed round-trip time; `None` before the first sample.
     #[inline]
-    pub fn srtt(&self) -> Time {
-        match self.sender() {
+    pub fn srtt(&self) -> Option<Time> {
+        let srtt = match self.sender() {
             Some(sender) => sender.rtt().srtt(),
             None => self.snapshot().srtt,
-        }
+        };
+        (srtt > Time::ZERO).then_some(srtt)
     }
 
     /// The congestion controller.

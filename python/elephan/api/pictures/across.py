@@ -24,7 +24,7 @@ def delay_cdf(run: Recorded) -> Points:
     found = []
     for flow in samples.keys[:MOST_LINES]:
         seen = samples.of(flow, srtt.column)[_measured(run, samples.of(flow, "time_s"))]
-        seen = np.sort(seen[seen > 0]) * srtt.factor
+        seen = np.sort(seen[np.isfinite(seen)]) * srtt.factor
         if len(seen):
             kept = np.unique(np.linspace(0, len(seen) - 1, min(len(seen), 400)).round().astype(int))
             found.append(_line(called[flow], flow, seen[kept], (kept + 1) / len(seen)))
@@ -48,9 +48,7 @@ def delay_load(run: Recorded) -> Points:
     shares = means(times, queues.of(link, load.column), bounds)
     delays = []
     for flow in flows.keys:
-        seen = flows.of(flow, srtt.column)
-        seen[seen == 0] = np.nan
-        delays.append(means(flows.of(flow, "time_s"), seen, bounds))
+        delays.append(means(flows.of(flow, "time_s"), flows.of(flow, srtt.column), bounds))
     counts = np.isfinite(delays).sum(axis=0)
     delay = np.nansum(delays, axis=0) / np.maximum(counts, 1)
     known = within & (counts > 0) & np.isfinite(shares)

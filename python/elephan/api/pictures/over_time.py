@@ -129,8 +129,6 @@ def _of_flows(run: Recorded, name: str, quantity: Quantity) -> tuple[str, list[S
             )
         for flow in (flow for flow in shown if flow in samples.keys and column in samples.columns):
             values = samples.of(flow, column) * metric.factor
-            if name == "srtt":
-                values[values == 0] = np.nan
             if np.isfinite(values).any():
                 line = Line(called[flow] + suffix, values, flow, minor=bool(suffix))
                 found.append((samples.of(flow, "time_s"), line))

@@ -156,6 +156,7 @@ def table(
         )
         return [Table("", [*left, *(metric.head for metric in shown.values())], lines, "", marked, NOTABLE)]
     above = [Head(" ".join(map(names.shown, col))) for col in col_values]
+    mark = f"in its row {NOTABLE}" if any(_names_algorithms(key) for key in col_keys) else NOTABLE
     return [
         Table(
             f"{shown[metric].head.line} by {', '.join(row_keys)} and {', '.join(col_keys)}",
@@ -168,16 +169,20 @@ def table(
                 for n, col in enumerate(col_values)
                 if (row, col, metric) in best
             ),
-            NOTABLE,
+            mark,
         )
         for metric in columns
     ]
 
 
+def _names_algorithms(key: str) -> bool:
+    return key.rsplit(".", 1)[-1] == "cc"
+
+
 def _best(chosen: Selection, row_keys: list[str], col_keys: list[str], metrics: Sequence[str]) -> set[Place]:
     """The cells of the notable algorithm of each metric: among those that differ in nothing else."""
     keys = [*row_keys, *col_keys]
-    of_cc = [key for key in keys if key.rsplit(".", 1)[-1] == "cc"]
+    of_cc = [key for key in keys if _names_algorithms(key)]
     if len(of_cc) != 1 or "seed" not in chosen.frame.columns:
         return set()
     better = {metric.column: metric.better for metric in METRICS}

@@ -10,7 +10,7 @@ import numpy as np
 
 from elephan import _core
 from elephan.api.summary import Summary
-from elephan.engines.tables import no_transfers, reasons
+from elephan.engines.tables import jain, no_transfers, reasons
 from elephan.studies.reproduce.ns2.script import UNLIMITED, Flow
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ def read(folder: Path, flows: int) -> Samples:
 
 
 def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dict[str, dict[str, Any]]:
-    """The columns of a simulated run. A flow has rows from its start on; what ns-2 does not tell is zero, or NaN for a rate."""
+    """The columns of a simulated run. A flow has rows from its start on."""
     every = [samples.flow("t", number) for number in range(len(flows))]
     every = [rows[rows[:, 0] > flow.start_s] for rows, flow in zip(every, flows, strict=True)]
     mss = np.concatenate([np.full(len(rows), flow.mss) for rows, flow in zip(every, flows, strict=True)])
@@ -72,9 +72,9 @@ def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dic
             "flow": rows[:, 1].astype(np.uint32),
             "cwnd_segments": rows[:, 2],
             "ssthresh_segments": np.where(rows[:, 3] >= UNLIMITED, np.inf, rows[:, 3]),
-            "srtt_s": rows[:, 8] / 8 / 1000,
-            "rto_s": np.zeros(len(rows)),
-            "pipe_bytes": np.zeros(len(rows), np.uint64),
+            "srtt_s": np.where(rows[:, 8] > 0, rows[:, 8] / 8 / 1000, np.nan),
+            "rto_s": np.full(len(rows), np.nan),
+            "pipe_bytes": np.full(len(rows), np.iinfo(np.uint64).max),
             "goodput_bit_s": np.concatenate(goodput)[order],
             "receive_rate_bit_s": np.full(len(rows), np.nan),
             "delivered_bytes": np.concatenate(delivered)[order].astype(np.uint64),
@@ -118,7 +118,7 @@ def summary(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> Sum
     delays = waiting[:, 2] * 8 / plan["rate_bit_s"]
     p50, p95, p99 = (float(np.quantile(delays, share)) for share in (0.5, 0.95, 0.99))
     # Little's law.
-    delay_mean_s = packet_seconds / departed if departed else 0.0
+    delay_mean_s = packet_seconds / departed if departed else None
     # A packet whose service began before the end counts as a whole.
     used = min(departed * plan["packet_bytes"] * 8 / plan["rate_bit_s"] / span, 1.0)
     is_full = plan["queue"] == "droptail"
@@ -129,7 +129,7 @@ def summary(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> Sum
         "goodput_bit_s": total,
         "utilisation": used,
         "fairness": _ratio(float(each.min()), float(each.max())),
-        "jain": _ratio(total**2, float(len(each) * (each**2).sum())),
+        "jain": jain(each),
         "stability": float(np.mean(stabilities)) if stabilities else None,
         "convergence_s": made[newest][0]["convergence_s"],
         "fair_share_s": _convergence(made[newest][1], total / len(flows), plan["interval_s"], flows[newest].rtt_s),
@@ -170,7 +170,7 @@ def _flow_summary(plan: Mapping[str, Any], flow: Flow, number: int, samples: Sam
     measured = rates[rows[:, 0] > plan["from_s"]]
     goodput = (last[4] - first[4]) * flow.mss * 8 / (plan["to_s"] - plan["from_s"])
     spread = float(measured.std(ddof=1)) if len(measured) > 1 else 0.0
-    cuts = np.array(samples.cuts[number])
+    cuts, timed = np.array(samples.cuts[number]), within[within[:, 8] > 0, 8]
     summary = {
         "label": flow.label,
         "start_s": flow.start_s,
@@ -180,7 +180,7 @@ def _flow_summary(plan: Mapping[str, Any], flow: Flow, number: int, samples: Sam
         "sent_bytes": int(last[5] - first[5]) * flow.mss,
         "retransmitted_bytes": int(last[6] - first[6]) * flow.mss,
         "cwnd_mean_segments": float(within[:, 2].mean()) if len(within) else None,
-        "srtt_mean_s": float(within[:, 8].mean()) / 8000 if len(within) else None,
+        "srtt_mean_s": float(timed.mean()) / 8000 if len(timed) else None,
         "congestion_events": int(((cuts > plan["from_s"]) & (cuts <= plan["to_s"])).sum()),
         "timeouts": int(last[7] - first[7]),
     }
