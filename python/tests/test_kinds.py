@@ -9,9 +9,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-from sweep_scenarios import small
 from stacks.test_host import made_up
 from stacks.test_image import entry
+from sweep_scenarios import small
 
 import elephan
 from elephan.api.pictures.kinds import KINDS as PICTURES

@@ -19,7 +19,6 @@ import elephan
 from elephan import _core
 from elephan.api.metrics import Metric
 from elephan.api.registry import queues
-from elephan.base import numbers
 from elephan.base.table import of_markdown, text_heads
 
 DOCS = Path(__file__).parents[2] / "docs"

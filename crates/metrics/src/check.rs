@@ -18,8 +18,7 @@ fn is_amount(value: f64) -> bool {
 /// Whether times do not decrease.
 fn rise(times: &[Option<f64>]) -> bool {
     let known: Vec<f64> = times.iter().flatten().copied().collect();
-    known.iter().all(|&time| is_amount(time))
-        && known.is_sorted()
+    known.iter().all(|&time| is_amount(time)) && known.is_sorted()
 }
 
 impl Summary {

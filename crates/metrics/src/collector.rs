@@ -259,7 +259,8 @@ impl Collector {
                 link.allowed_bits
             );
             // More than 1 by a packet whose service began before the rate fell.
-            summary.utilisation = finite(link.bytes as f64 * 8.0 / link.allowed_bits).map(|share| share.min(1.0));
+            summary.utilisation =
+                finite(link.bytes as f64 * 8.0 / link.allowed_bits).map(|share| share.min(1.0));
             if link.is_bottleneck {
                 utilisation = summary.utilisation;
                 loss_rate = finite((summary.dropped + summary.lost) as f64 / summary.offered as f64);

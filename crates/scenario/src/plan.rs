@@ -67,7 +67,8 @@ impl Plan {
 
     /// The least propagation delay of a route during the run.
     pub fn least_delay(&self, route: u32) -> Time {
-        let least = |&link: &u32| self.new_delays(link).fold(self.links[link as usize].config.delay, Ord::min);
+        let least =
+            |&link: &u32| self.new_delays(link).fold(self.links[link as usize].config.delay, Ord::min);
         self.routes[route as usize].iter().map(least).fold(Time::ZERO, |sum, delay| sum + delay)
     }
 

@@ -95,7 +95,9 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     let least: Vec<f64> = plan.flows.iter().map(|flow| propagation(flow).secs_f64()).collect();
     for (&flow, &srtt_s) in trace.flow.iter().zip(&trace.srtt_s) {
         let least = least[flow as usize];
-        need(srtt_s.is_nan() || srtt_s >= least, || format!("flow {}: a RTT of {srtt_s} s on {least} s", flow + 1))?;
+        need(srtt_s.is_nan() || srtt_s >= least, || {
+            format!("flow {}: a RTT of {srtt_s} s on {least} s", flow + 1)
+        })?;
     }
     for (number, (flow, least)) in outcome.summary.flows.iter().zip(&least).enumerate() {
         // A mean of equal numbers differs from them by its rounding.

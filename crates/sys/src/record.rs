@@ -277,11 +277,7 @@ impl Record {
 }
 
 fn sample(info: &TcpInfo) -> FlowSample {
-    FlowSample {
-        delivered_bytes: info.bytes_acked,
-        cwnd: f64::from(info.snd_cwnd),
-        srtt: info.srtt(),
-    }
+    FlowSample { delivered_bytes: info.bytes_acked, cwnd: f64::from(info.snd_cwnd), srtt: info.srtt() }
 }
 
 #[cfg(test)]

@@ -130,8 +130,8 @@ def response(
 def _rounded(losses: Sequence[float]) -> str:
     windows = ", ".join(f"{significant(0.12 / loss**0.835)} at {loss:g}" for loss in losses)
     return (
-        "hstcp as published: the line through the points that RFC 3649 gives, 38 segments at 1e-3 and 83,000 at 1e-7; the RFC's "
-        f"table has 0.12/p^0.835, the same with rounded constants: {windows}"
+        "hstcp as published: the line through the points that RFC 3649 gives, 38 segments at 1e-3 and 83,000 at 1e-7; the "
+        f"RFC's table has 0.12/p^0.835, the same with rounded constants: {windows}"
     )
 
 

@@ -19,7 +19,7 @@ def no_transfers() -> dict[str, Array]:
 
 
 def jain(goodputs: Array, counts: Array | None = None) -> float | None:
-    """Jain's index of classes of `counts` equal flows each (default: one), as crates/metrics has it; none without any goodput."""
+    """Jain's index of classes of `counts` equal flows each (default: one), as in crates/metrics; none without goodput."""
     counts = np.ones(len(goodputs)) if counts is None else counts
     flows, squares = float(counts.sum()), float((counts * goodputs**2).sum())
     if squares == 0.0:

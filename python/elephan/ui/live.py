@@ -437,7 +437,10 @@ def _joined(rows: list[Columns]) -> Columns:
 
 def _same(one: Samples, other: Samples) -> bool:
     both = ((_joined(one[name]), _joined(other[name])) for name in one)
-    return all(a.keys() == b.keys() and all(np.array_equal(a[column], b[column]) for column in a) for a, b in both)
+    return all(
+        a.keys() == b.keys() and all(np.array_equal(a[column], b[column], equal_nan=True) for column in a)
+        for a, b in both
+    )
 
 
 def _listed(columns: Columns) -> dict[str, list[Any]]:

@@ -80,7 +80,7 @@ def test_what_is_not_known_yet_is_null_and_enters_no_mean():
 
 
 def test_a_link_that_nothing_crossed_has_no_delay():
-    idle = elephan.run(small(flows=[{"cc": "reno", "start": "4 s"}], measure={"to": "3 s"}))
+    idle = elephan.run(small(flows=[{"cc": "reno", "start": "4 s"}], measure={"from": "1 s", "to": "3 s"}))
     assert idle.summary.queue_delay_mean_s is None
     assert idle.summary.links[0].queue_delay_p99_s is None
 

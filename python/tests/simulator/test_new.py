@@ -146,7 +146,7 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
         ("cc ../x", "expected a name such as hybla or hstcp-fc, found '../x'"),
         ("queue pie", "expected a name that crates/net/src/queue.rs does not have, found 'pie'"),
         ("metric jain", "expected a name that crates/metrics/src/summary.rs does not have, found 'jain'"),
-        ("metric impact", "expected a name that crates/metrics/src/formula.rs does not have, found 'impact'"),
+        ("metric short-term", "expected a name that crates/metrics/src/formula.rs does not have, found 'short-term'"),
         ("experiment kelly2003", "expected a name such as hybla or hstcp-fc, found ''"),
         ("experiment kelly2003/table-1", "kelly2003.py does not have, found 'kelly2003/table-1'"),
         ("experiment li2006/table-99", "expected a source in one file, found the folder"),
