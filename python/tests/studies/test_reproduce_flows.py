@@ -18,7 +18,7 @@ def flows(**series):
         columns = {name: values[flow] for name, values in series.items()}
         n = len(next(iter(columns.values())))
         frames.append(pl.DataFrame({"flow": [flow] * n, "time_s": [101.0 + i for i in range(n)], **columns}))
-    document = {"path": {"rate": "1 Gbit/s"}}
+    document = {"path": {"rate": "1 Gbit/s"}, "flow": [{"count": len(frames) - 1}, {}]}
     summary = SimpleNamespace(to_s=100.0 + max(len(one) for one in frames), flows=())
     return SimpleNamespace(flows=pl.concat(frames), scenario=SimpleNamespace(document=document), summary=summary)
 
@@ -27,20 +27,16 @@ def test_convergence_is_of_the_throughput_over_five_seconds():
     share = 1e9 * 1448 / 1500 / 2
     last = [0.0] * 5 + [2.4 * share] * 2 + [0.0] * 3 + [1.1 * share] * 5
     # One second, or two, above the share are not five.
-    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 15, last]), 2) == Time(15.0, seen=True)
-    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 10, last[:10]]), 2) == Time(10.0, seen=False)
-    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 15, last]), 2, within_s=10) == Time(10.0, seen=False)
+    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 15, last])) == Time(15.0, seen=True)
+    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 10, last[:10]])) == Time(10.0, seen=False)
+    assert nabeshima2004.convergence(flows(goodput_bit_s=[[0.0] * 15, last]), within_s=10) == Time(10.0, seen=False)
 
 
 def test_times_of_which_hardly_any_converged_can_be_drawn():
-    class Once(Lab):
-        def runs(self, arms, repeats):
-            last = [2.4 * 1e9 * 1448 / 1500 / 2] * 10
-            once = [flows(goodput_bit_s=[[0.0] * 10, last])]
-            return [once + [flows(goodput_bit_s=[[0.0] * 10, [0.0] * 10])] * (repeats - 1) for _ in arms]
-
-    figure = nabeshima2004._curves(Once("unused"), nabeshima2004.ALONE, {2: (2, 1000)}, "flows")()
-    assert [label.get_text() for label in figure.axes[0].get_legend().get_texts()] == list(nabeshima2004.NAMES.values())
+    never, once = ([[0.0] * 10, [rate] * 10] for rate in (0.0, 2.4 * 1e9 * 1448 / 1500 / 2))
+    repeats = [flows(goodput_bit_s=goodputs) for goodputs in [once] + [never] * 14]
+    figure = nabeshima2004._curves({name: [repeats] for name in nabeshima2004.SYSTEMS}, [2], "flows")
+    assert [label.get_text() for label in figure.axes[0].get_legend().get_texts()] == list(nabeshima2004.SYSTEMS)
 
 
 def test_convergence_by_slow_start_is_before_the_second_reduction():
@@ -48,7 +44,7 @@ def test_convergence_by_slow_start_is_before_the_second_reduction():
     last = [0.0] * 5 + [1.1 * share] * 5
     for events, by_slow_start in (([0] * 5 + [1] * 5, True), ([0] * 5 + [2] * 5, False)):
         run = flows(goodput_bit_s=[[0.0] * 10, last], congestion_events=[[9] * 10, events])
-        assert nabeshima2004._at_once(run, 2) is by_slow_start
+        assert nabeshima2004._at_once(run) is by_slow_start
 
 
 def test_a_halving_is_told_from_several_reductions_of_high_speed_tcp():
@@ -59,17 +55,17 @@ def test_a_halving_is_told_from_several_reductions_of_high_speed_tcp():
 
 def test_synchronisation_is_the_share_of_the_flows_that_fall_together():
     steady, falls = [100.0] * 12, [100.0] * 5 + [70.0] * 7
-    both = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, falls]), 2)
-    alone = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, steady]), 2)
-    apart = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, [100.0] * 9 + [70.0] * 3]), 2)
+    both = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, falls]))
+    alone = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, steady]))
+    apart = nabeshima2004.synchronisation(flows(cwnd_segments=[falls, [100.0] * 9 + [70.0] * 3]))
     assert (both, alone, apart) == (1.0, 0.5, 0.5)
-    assert nabeshima2004.synchronisation(flows(cwnd_segments=[steady, steady]), 2) is None
+    assert nabeshima2004.synchronisation(flows(cwnd_segments=[steady, steady])) is None
     # Falls a second apart do not make one epoch of ten seconds.
     chain = [[100.0 * 0.7 ** (i // 2) for i in range(10)], [100.0] + [100.0 * 0.7 ** (i // 2) for i in range(9)]]
-    assert nabeshima2004.synchronisation(flows(cwnd_segments=chain), 2) == 1.0
+    assert nabeshima2004.synchronisation(flows(cwnd_segments=chain)) == 1.0
     # What is beyond the time of the runs with background does not count.
     late = [[100.0] * 301 + [70.0]] * 2
-    assert nabeshima2004.synchronisation(flows(cwnd_segments=late), 2) is None
+    assert nabeshima2004.synchronisation(flows(cwnd_segments=late)) is None
 
 
 def test_the_inferred_queue_follows_from_the_printed_utilisation():
@@ -138,6 +134,7 @@ def test_formulas_agree_with_print_except_for_the_supporting_loss_rate(tmp_path)
 
 def test_background_leaves_the_starts_of_the_flows_as_they_are(tmp_path):
     lab, places = Lab(tmp_path), (nabeshima2004.ALONE, nabeshima2004.BACKGROUND)
-    first, second = (lab.scenario(nabeshima2004._arm("hstcp-fc", 6, 250, one)).document for one in places)
+    points = ({"system": nabeshima2004.NEW, "flows": 6, "rate": 250, "scenario": place} for place in places)
+    first, second = (lab.scenario(nabeshima2004.arm("", at)).document for at in points)
     assert first["flow"] == second["flow"][:2]
     assert first["path"] == second["path"]

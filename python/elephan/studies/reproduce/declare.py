@@ -48,6 +48,9 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "decades": (lambda x, y: math.log10(x / y), "decades", "mean"),
     "decades below 1": (lambda x: -math.log10(x), "decades", "mean"),
     "doublings": (lambda x, y: math.log2(x / y), "doublings", "mean"),
+    "range": (lambda *values: max(values) - min(values), None, "mean"),
+    # Of three: by how much the second exceeds the first, less its distance from the third.
+    "excess less distance": (lambda x, y, z: (y - x) - abs(y - z), None, "mean"),
     # Of two pairs.
     "less, less": (lambda a, b, x, y: (a - b) - (x - y), None, "mean"),
     "gain, less": (lambda a, b, x, y: 100 * (b / a - 1) - 100 * (y / x - 1), "%", "mean"),
@@ -134,8 +137,8 @@ class Points:
 
 # Points of a claim: those of a grid, those of several that take turns at each point, or those that depend on the set of choices.
 Declared = Points | Sequence[Points] | Callable[[str], Points]
-# Printed numbers of a comparison: those at points, or those that a function makes for a set of choices.
-Rows = Points | Sequence[Quantity] | Callable[[str], Sequence[Quantity]]
+# Printed numbers of a comparison: those at points, or what a function makes for a set of choices.
+Rows = Points | Sequence[Quantity] | Callable[[str], Points | Sequence[Quantity]]
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,8 @@ class Chapter(Report):
         for chosen in (ONLY, *variants):
             rows: list[Quantity] = []
             for one in declared:
-                made = self.quantities(one, chosen) if isinstance(one, Points) else one
-                rows += made(chosen) if callable(made) else made
+                made = one(chosen) if callable(one) else one
+                rows += self.quantities(made, chosen) if isinstance(made, Points) else made
             name = f"{group}, {chosen}" if chosen else group
             changed = {"cause_of": group, **more, "changed": variants[chosen]} if chosen else more
             kind = self.shared.get("kind", Kind.SIMULATION)
