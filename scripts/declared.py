@@ -1,8 +1,8 @@
 """Generates the parts of Python that follow from declarations in Rust: `make declared`.
 
 - `python/elephan/api/summary.py`: the parts of a summary as typed classes.
-- `python/elephan/_core.pyi`: the docstrings of the classes of the extension module, whose names and types are written by hand. Those of functions
-  are in `crates/python` and in the module.
+- `python/elephan/_core.pyi`: the docstrings of the classes of the extension module, whose names and types are written by
+  hand. Those of functions are in `crates/python` and in the module.
 """
 
 import ast

@@ -123,8 +123,7 @@ def response(
     ]
     title = f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes"
     high_speed = [p for p in given if p < HSTCP_LOW_P and "hstcp" in models and not settings]
-    notes = [_rounded(high_speed)] if high_speed else []
-    show([Table(title, heads, rows, *notes)], form)
+    show([Table(title, heads, rows, _rounded(high_speed) if high_speed else "")], form)
 
 
 def _rounded(losses: Sequence[float]) -> str:
