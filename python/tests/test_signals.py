@@ -279,6 +279,21 @@ def test_guests_stop(command: str, tmp_path: Path) -> None:
     assert elephan(tmp_path, *arguments, due={4: signal.SIGTERM}) == (143, NOTHING)
 
 
+def test_a_signal_while_numpy_is_loaded_is_an_exception(tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000 s", "1 s"))
+    # The extension asks for the version when it makes its first array.
+    more = """
+import os
+from numpy.lib import NumpyVersion
+good = NumpyVersion.__init__
+def interrupted(self, version):
+    os.kill(os.getpid(), signal.SIGTERM)
+    good(self, version)
+NumpyVersion.__init__ = interrupted
+"""
+    assert elephan(tmp_path, "run", "scenario.toml", due={}, more=more) == (128 + signal.SIGTERM, NOTHING)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_stops_at_any_moment(number: int, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 //! Tables and figures as Python takes them: columns as NumPy arrays, and the declarations as JSON.
 
+use std::sync::Once;
+use std::thread;
+
 use elephan_metrics::table::{OfKind, Table};
 use elephan_metrics::{summary, trace};
 use numpy::{IntoPyArray, PyArray1};
@@ -20,8 +23,17 @@ macro_rules! array {
     };
 }
 
+/// Loads what makes arrays, once, in a thread of its own: Python calls signal handlers in the main thread only, and the crate `numpy` panics if
+/// one raises during the load.
+pub fn load_numpy(py: Python<'_>) {
+    static LOADED: Once = Once::new();
+    let load = || Python::attach(|py| drop(numpy::dtype::<f64>(py)));
+    py.detach(|| LOADED.call_once(|| thread::spawn(load).join().expect("NumPy is installed")));
+}
+
 /// A table as a dictionary of NumPy arrays, handed over without a copy.
 pub fn columns(py: Python<'_>, table: impl Table) -> PyResult<Bound<'_, PyDict>> {
+    load_numpy(py);
     let dict = PyDict::new(py);
     for (column, values) in table.into_columns() {
         dict.set_item(column.name, array!(values, whole => whole.into_pyarray(py)))?;
@@ -31,6 +43,7 @@ pub fn columns(py: Python<'_>, table: impl Table) -> PyResult<Bound<'_, PyDict>>
 
 /// The rows of a table from `first` on, of those columns that are sent to a page.
 pub fn live_rows<'py>(py: Python<'py>, table: &impl Table, first: usize) -> PyResult<Bound<'py, PyDict>> {
+    load_numpy(py);
     let dict = PyDict::new(py);
     for (column, values) in table.since(first).filter(|(column, _)| column.is_live) {
         dict.set_item(column.name, array!(values, part => PyArray1::from_slice(py, part)))?;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::bad;
+use crate::tables::load_numpy;
 
 /// The connections of a capture, or of several captures of the same time, each as a dict of what its packets show.
 ///
@@ -20,6 +21,7 @@ use crate::bad;
 /// `is_cut` tells whether a file ended within a packet. Raises `ScenarioError` for a file that is no capture of TCP, and `OSError`.
 #[pyfunction]
 pub fn read_captures(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    load_numpy(py);
     let mut packets = Vec::new();
     let mut is_cut = false;
     for path in &paths {

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 use super::transfer::tables;
 use crate::bad;
 use crate::scenario::Scenario;
+use crate::tables::load_numpy;
 use crate::watch::{Cancel, interruptible, watch};
 
 fn failed(error: Error) -> PyErr {
@@ -85,6 +86,7 @@ impl ProbeClient {
         py: Python<'_>,
         work: impl FnOnce(&mut Session, &(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
+        load_numpy(py);
         interruptible(py, |cancel| match self.session().as_mut() {
             Some(session) => work(session, &|| cancel.is_set()).map_err(failed),
             None => Err(ended()),
