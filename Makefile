@@ -47,8 +47,7 @@ slow: $(VENV)/built guest ## What needs an image, a browser, ns-2 or a wheel, an
 SEED := $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1))
 slow-rust:
 	@echo "cases of this commit: SEED=$(SEED)"
-	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --quiet --tests -- --skip steady_state
-	cargo run --quiet -p elephan-sim --example fuzz -- --seed $(SEED) --count 200
+	PROPTEST_RNG_SEED=$(SEED) FUZZ_SEED=$(SEED) FUZZ_COUNT=1000 cargo test --workspace --quiet --tests -- --skip steady_state
 	$(MAKE) instructions
 
 slow-python:
@@ -67,10 +66,11 @@ realtime: $(VENV)/built guest ## What the clock of this machine decides, each te
 	$(BIN)/pytest -m realtime -rsR
 	for attempt in 1 2 3 4 5; do cargo test --quiet $(addprefix -p elephan-,host linux probe session transfer) -- --ignored || exit 1; done
 
-fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
+fuzz: COUNT ?= 1000000000000
+fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end, or COUNT=20000.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp -p elephan-scenario --test it fuzz -- --ignored
 	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/studies/test_damaged.py --hypothesis-profile fresh
-	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
+	FUZZ_SEED=$$(date +%s%N) FUZZ_COUNT=$(COUNT) nice cargo test --quiet -p elephan-sim --test it fuzz -- --nocapture
 
 fmt: $(VENV)/dev ## Format all sources, and mend what the linters can.
 	cargo fmt
@@ -247,15 +247,17 @@ gated = PYTHONPATH=$(CURDIR)/$(GATE) $(BIN)/pytest --numprocesses auto --dist wo
 gate = mkdir -p $(GATE) && cp -f target/debug/deps/lib_core.so $(GATE)/_core.abi3.so && cp -f scripts/sitecustomize.py $(GATE)
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
-# The host's C compiler will do: our C files call nothing of a C library but what all of them have.
+# The host's C compiler will do: our C files call nothing of a C library but what all of them have. Wheels have them optimised for release.
 GUEST := python/elephan/guest/bin
+PROFILE := checkout
 guest: export CC_x86_64_unknown_linux_musl ?= cc
+wheel: PROFILE := release
 guest:
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
 	    { ! command -v rustup >/dev/null || rustup --quiet target add x86_64-unknown-linux-musl; } \
-	    && cargo build --quiet --profile guest -p elephan-guest --bin elephan-init --target x86_64-unknown-linux-musl \
-	    && cargo build --quiet --profile guest -p elephan-emulator \
-	    && mkdir -p $(GUEST) && cp target/x86_64-unknown-linux-musl/guest/elephan-init target/guest/libelephan_emulator.so $(GUEST); fi
+	    && cargo build --quiet --profile $(PROFILE) -p elephan-guest --bin elephan-init --target x86_64-unknown-linux-musl \
+	    && cargo build --quiet --profile $(PROFILE) -p elephan-emulator \
+	    && mkdir -p $(GUEST) && cp target/x86_64-unknown-linux-musl/$(PROFILE)/elephan-init target/$(PROFILE)/libelephan_emulator.so $(GUEST); fi
 
 reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md and docs/reproduction.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
