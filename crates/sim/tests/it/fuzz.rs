@@ -1,14 +1,21 @@
-//! Random scenarios, drawn from the schema, run and checked. `make fuzz` draws more.
+//! Random scenarios, drawn from the schema, run and checked.
 #![allow(clippy::print_stdout, reason = "what was drawn is of interest")]
 
 use crate::drawn::examine_all;
 
-/// The first thousand scenarios, or that of `FUZZ_SEED`.
+/// A number from the environment.
+fn given(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, found {text}")))
+}
+
+/// The first thousand scenarios; `FUZZ_COUNT` from `FUZZ_SEED` on; or the one of `FUZZ_SEED`.
 #[test]
 fn whatever_the_schema_allows_runs_or_is_refused() {
-    let seed = std::env::var("FUZZ_SEED").ok().map(|seed| seed.parse().expect("FUZZ_SEED is a number"));
-    let seeds = seed.map_or(0..1000, |seed: u64| seed..seed + 1);
-    let (tally, wrong) = examine_all(seeds.clone(), |_| ());
+    let (seed, count) = (given("FUZZ_SEED"), given("FUZZ_COUNT"));
+    let first = seed.unwrap_or(0);
+    let seeds = first..first.saturating_add(count.unwrap_or(if seed.is_some() { 1 } else { 1000 }));
+    let (tally, wrong) = examine_all(seeds.clone(), |tally| println!("{}", tally.report()));
     println!("scenarios {seeds:?}: {}", tally.report());
     if let Some((seed, what)) = wrong {
         panic!("{what}\nFUZZ_SEED={seed} draws it again");

@@ -1,5 +1,4 @@
-//! Random scenarios, drawn from the JSON Schema of the scenario file and run: shared by the test `fuzz` and
-//! the example of the same name.
+//! Random scenarios, drawn from the JSON Schema of the scenario file, and run.
 
 mod draw;
 mod examine;
