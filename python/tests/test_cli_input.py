@@ -3,16 +3,22 @@
 `pytest --snapshot-update` writes the lines of new cases, and those that were changed on purpose, to `__snapshots__`.
 """
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from command_line import call, shown
 
+from elephan import cli
 from elephan.cli import COMMANDS
 
 LINES = [
     "run none.toml",
+    "run /dev/zero",
     "run folder.toml",
     "run ok.toml --seed x",
     "run ok.toml --threads -1",
@@ -105,3 +111,25 @@ def test_wrong_input_is_named_with_exit_code_2(line: str, tmp_path: Path, monkey
     assert done.returncode == 2
     assert shown(done.stderr, tmp_path) == snapshot
     assert not list(tmp_path.glob("results/*"))
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError(), "elephan: expected more memory, found none left"),
+        (ImportError("a.so: failed to map segment", name="a", path="/a.so"), "a.so: failed to map segment"),
+    ],
+)
+def test_a_lack_of_memory_is_one_line(error: Exception, line: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cli, "app", mock.Mock(side_effect=error))
+    done = call("run", "two-flows")
+    assert (done.returncode, done.stderr) == (1, f"{line}\n")
+
+
+def test_a_locale_without_utf_8_is_none_of_a_files_name(tmp_path: Path):
+    (tmp_path / "ü.toml").write_text('duration = "1"\n')
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "run", "ü.toml"]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **plain}, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(r"\xfc.toml: duration: expected")

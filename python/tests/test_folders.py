@@ -505,6 +505,14 @@ def test_what_only_looks_like_ours_stays(made: Run, tmp_path: Path):
     assert escaping.exists()
 
 
+def test_a_pipe_in_place_of_a_lock_blocks_nobody(made: Run, tmp_path: Path):
+    own = tmp_path / ".elephan-0123456789abcdef"
+    own.mkdir()
+    os.mkfifo(own / "lock")
+    made.save(tmp_path / "out")
+    assert own.exists()
+
+
 def test_two_sweeps_of_one_folder_at_once(tmp_path: Path):
     first = iter(elephan.sweep(small(), tmp_path / "out", workers=1))
     next(first)

@@ -1,6 +1,7 @@
 //! Sizes from a CSV file: `{ csv = "sizes.csv" }`, read when the scenario is, so that the scenario has all that it needs.
 
 use std::path::Path;
+use std::{fs, io};
 
 use elephan_units::Bytes;
 use serde_json::{Value, json};
@@ -56,6 +57,15 @@ fn inline_below(document: &mut Value, scenario: &str, key: &str, files: Files) -
     }
 }
 
+/// The text of a file, without the byte order mark that spreadsheets write before it.
+pub fn text(path: &Path) -> io::Result<String> {
+    let text = fs::read_to_string(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
 /// The sizes in column `bytes` of a CSV file, whose first line names the columns.
 fn read(path: &Path) -> Result<Vec<Bytes>, Error> {
     let error = |mistake| Error { file: path.display().to_string(), mistakes: vec![mistake] };
@@ -63,7 +73,7 @@ fn read(path: &Path) -> Result<Vec<Bytes>, Error> {
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(error(Mistake::new("", "a CSV file with a column \"bytes\"", "no regular file")));
     }
-    let text = std::fs::read_to_string(path)
+    let text = text(path)
         .map_err(|problem| error(Mistake::new("", "a CSV file with a column \"bytes\"", problem)))?;
     let mut lines = text.lines().enumerate();
     let head = lines.next().map_or("", |(_, line)| line);

@@ -8,7 +8,7 @@ use std::path::Path;
 use elephan_units::{Rate, Time};
 use serde_json::{Map, Value, json};
 
-use crate::csv::Files;
+use crate::csv::{self, Files};
 use crate::error::{Error, Mistake};
 use crate::file::StepFile;
 
@@ -111,7 +111,7 @@ fn text(path: &Path) -> Result<String, Mistake> {
         let found = format!("{} bytes", found.len());
         return Err(Mistake::new("", format_args!("a trace of at most {MOST_BYTES} bytes"), found));
     }
-    std::fs::read_to_string(path).map_err(|problem| Mistake::new("", expected, problem))
+    csv::text(path).map_err(|problem| Mistake::new("", expected, problem))
 }
 
 /// What a file has.

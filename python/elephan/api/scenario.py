@@ -1,6 +1,7 @@
 """Scenarios: read from a file or made in Python, and checked by the definition that all engines share."""
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,10 @@ from elephan import _core
 from elephan.api import cellular
 from elephan.api.outline import html, outline
 from elephan.foreign import names
+
+
+# Of a scenario file: a trace may be within it.
+MOST_BYTES = 100_000_000
 
 
 class Scenario(_core.Scenario):
@@ -119,12 +124,19 @@ def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: 
     `ScenarioError` for an invalid file, and `OSError` for one that cannot be read.
     """
     path = _found(Path(path))
+    # A device may have no end.
+    with path.open("rb") as file:
+        read = file.read(MOST_BYTES + 1)
+    # In a locale without UTF-8, Python has surrogates for the bytes of a name.
+    name = os.fsencode(path).decode(errors="backslashreplace")
+    if len(read) > MOST_BYTES:
+        raise _core.ScenarioError(f"{name}: expected a scenario of at most {MOST_BYTES} bytes, found more")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _core.ScenarioError(f"{path}: expected UTF-8 text, found other bytes") from error
+        raise _core.ScenarioError(f"{name}: expected UTF-8 text, found other bytes") from error
     settings = {**_drawn(path, text), **(settings or {})}
-    return _checked(text, str(path), settings, as_json=path.suffix == ".json", large=large)
+    return _checked(text, name, settings, as_json=path.suffix == ".json", large=large)
 
 
 def flow(cc: str | Mapping[str, Any], **keys: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -315,8 +316,11 @@ def _look(own: Path, *, alone: bool) -> dict[str, Any] | None:
         own.rmdir()
     if "lock" not in inside or not inside <= {"lock", "new", "old"}:
         return None
-    handle = os.open(own / "lock", os.O_RDWR | os.O_NOFOLLOW)
+    # Others may write here: a pipe by that name would block, and is no lock.
+    handle = os.open(own / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
         record = _record(file.read())
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -186,7 +186,8 @@ def _wrong_value(error: Exception) -> str:
 
 def _lacks(error: ImportError) -> str:
     """What is not installed, or not built in a checkout, and how to get it. Any other error of an import is raised."""
-    if not error.name and not error.path:
+    # A part of a checkout that is not built, or a library that the system cannot load: it may not fit into memory.
+    if (not error.name and not error.path) or str(error.path).endswith(".so"):
         return str(error)
     package = (error.name or "").partition(".")[0]
     if package not in EXTRAS:
@@ -221,6 +222,9 @@ def main() -> None:
         code = FAILED
     except ImportError as error:
         err.message(_lacks(error))
+        code = FAILED
+    except MemoryError:
+        err.message("elephan: expected more memory, found none left")
         code = FAILED
     except Exception as error:
         # Errors of typer itself: unknown options, values out of range. A group without a command has shown its help.

@@ -66,7 +66,7 @@ def _installed(name: str) -> ModuleType:
             if _imported.setdefault(name, digest) != digest:
                 module = importlib.reload(module)
                 _imported[name] = digest
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"expected a module that can be imported, found {name}: {error}") from error
     return module
 
@@ -92,7 +92,7 @@ def _from_path(path: Path) -> ModuleType:
     try:
         # Not by the loader, whose cache of compiled modules takes two edits within a second for one.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         found = f"{type(error).__name__}: {error}"
         raise ValueError(
@@ -102,7 +102,7 @@ def _from_path(path: Path) -> ModuleType:
     return module
 
 
-def _line(error: Exception, path: Path) -> str:
+def _line(error: BaseException, path: Path) -> str:
     """The line of a file at which an exception was raised, as `:12`."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f":{error.lineno}"

@@ -316,6 +316,8 @@ def test_a_class_that_cannot_be_had_is_told(folder: Path):
     assert f"{folder}/broken.py:2: expected a module that can be imported, found ZeroDivisionError" in refused(
         "python:broken:Mine"
     )
+    (folder / "ends.py").write_text("raise SystemExit(3)\n")
+    assert "expected a module that can be imported, found SystemExit: 3" in refused("python:ends:Mine")
 
 
 @pytest.mark.parametrize("name", ["python:mine:Aimd", "python:installed.mine:Aimd"])

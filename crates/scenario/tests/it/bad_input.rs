@@ -301,6 +301,7 @@ fn a_csv_file_names_its_lines() {
     let set = [("arrivals.0.size".to_owned(), "{ csv = \"sizes.csv\" }".to_owned())];
     for (text, expected) in [
         ("time,bytes\n0.1,1000\n0.2, 2000\n\n", "no error"),
+        ("\u{feff}bytes\n1000\n2000\n", "no error"),
         (
             "time,size\n0.1,1000\n",
             "line 1: expected names of columns, one of them \"bytes\", found \"time,size\"",

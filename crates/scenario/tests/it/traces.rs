@@ -67,6 +67,7 @@ fn a_scenario_has_the_content_of_its_trace() {
     // It needs the file no more.
     let again = Scenario::from_json(&document.to_string(), "run.json", &[]).unwrap();
     assert_eq!(again, scenario);
+    assert_eq!(folder.read(format!("\u{feff}{CSV}"), "trace = \"x.trace\"").as_ref(), Ok(&scenario));
     let plan = plan(&again);
     let Some(Schedule::Rates(rates)) = &plan.links[0].config.schedule else { panic!("rates") };
     // Looped: the last row is the end of the round.
