@@ -12,7 +12,6 @@ from elephan.api import cellular
 from elephan.api.outline import html, outline
 from elephan.foreign import names
 
-
 # Of a scenario file: a trace may be within it.
 MOST_BYTES = 100_000_000
 
