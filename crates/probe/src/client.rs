@@ -177,10 +177,11 @@ impl<P: Peer, W: Wire> Client<P, W> {
         let plan = Plan { header, key: &self.keys[0], payload: &payload, due_ns, until };
         let over = AtomicBool::new(false);
         self.wire.open().map_err(|error| Error::System("datagrams", error))?;
-        let wire = &self.wire;
+        let (wire, peer) = (&self.wire, &self.peer);
+        let ends = || stop() || peer.is_gone();
         let (sent, seen) = wire.both(
             || {
-                let sent = plan.send(wire, stop);
+                let sent = plan.send(wire, &ends);
                 over.store(true, Ordering::Release);
                 sent
             },
@@ -190,6 +191,9 @@ impl<P: Peer, W: Wire> Client<P, W> {
         let (sent_ns, seen) = (sent?, seen.map_err(|error| Error::System("datagrams", error))?);
         if stop() {
             return Err(Error::Cancelled);
+        }
+        if self.peer.is_gone() {
+            return Err(elephan_session::Error::Closed.into());
         }
         let mut result = Stream { sent_ns, echoes: seen.echoes, ..Stream::default() };
         // A packet that the kernel refused may or may not have taken a number, so the numbers tell nothing then.

@@ -4,6 +4,8 @@ use std::os::fd::AsFd;
 
 use elephan_session::Session;
 use elephan_sys::tcp_info;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 
 use crate::message::{Answer, Arrivals, Ask, Chunk};
 use crate::registry::MOST_DATAGRAMS;
@@ -19,6 +21,9 @@ pub trait Peer {
 
     /// There is nothing else to ask for.
     fn leave(&mut self) -> Result<(), Error>;
+
+    /// Whether it has ended.
+    fn is_gone(&self) -> bool;
 
     /// Bytes of IP packets that the questions and answers took so far, in both directions, at most.
     fn wire_bytes(&self) -> u64;
@@ -55,6 +60,12 @@ impl Peer for Session {
 
     fn leave(&mut self) -> Result<(), Error> {
         Ok(self.send(&Ask::Bye)?)
+    }
+
+    fn is_gone(&self) -> bool {
+        // It says nothing unless it is asked.
+        let peeked = recv(self.socket(), &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
     }
 
     fn wire_bytes(&self) -> u64 {

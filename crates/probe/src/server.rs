@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use elephan_session::{Identity, Session, Token};
+use elephan_session::{Identity, Session, Stranger, Strangers, Token};
 use elephan_sys::wall_ns;
 
 use crate::datagram::{Datagram, HEADER_BYTES};
@@ -22,7 +22,7 @@ use crate::served::{PATIENCE, Served};
 use crate::socket::{BATCH, MOST_BYTES, Socket, everywhere, header_bytes, is_v6};
 use crate::{Error, tcp};
 
-/// Connections of strangers at once; more are closed at once.
+/// Connections of strangers at once.
 const MOST_STRANGERS: usize = 32;
 /// The first byte of a connection for a test of TCP. That of a session is 22, a handshake of TLS.
 pub const FOR_A_TEST: u8 = b'e';
@@ -64,10 +64,14 @@ pub struct Server {
     limits: Limits,
     clients: usize,
     registry: Registry,
-    strangers: AtomicUsize,
+    strangers: Strangers,
+    /// Those from where a client has been admitted.
+    known: Strangers,
+    /// Whether it has ended.
+    over: AtomicBool,
     /// Datagrams that the socket has dropped for want of space.
     overflowed: Arc<AtomicU32>,
-    sessions: Mutex<Vec<(u64, TcpStream)>>,
+    sessions: Mutex<Vec<(u64, IpAddr, TcpStream)>>,
 }
 
 impl Server {
@@ -90,7 +94,9 @@ impl Server {
                         limits,
                         clients,
                         registry: Registry::default(),
-                        strangers: AtomicUsize::new(0),
+                        strangers: Strangers::new(MOST_STRANGERS),
+                        known: Strangers::new(MOST_STRANGERS),
+                        over: AtomicBool::new(false),
                         overflowed: Arc::default(),
                         sessions: Mutex::default(),
                     });
@@ -113,18 +119,20 @@ impl Server {
 
     /// Serves until `stop`. `tell` hears what happens.
     pub fn run(&self, stop: &(dyn Fn() -> bool + Sync), tell: &(dyn Fn(Event) + Sync)) -> Result<(), Error> {
-        let ended = AtomicBool::new(false);
+        self.over.store(false, Ordering::Relaxed);
         thread::scope(|scope| {
             let datagrams = scope.spawn(|| {
                 let (mut buffers, mut echo) = (vec![vec![0; MOST_BYTES]; BATCH], vec![0; MOST_BYTES]);
-                while !ended.load(Ordering::Relaxed) {
+                while !self.over.load(Ordering::Relaxed) {
                     self.echo(&mut buffers, &mut echo)?;
                 }
                 Ok(())
             });
             self.accept(scope, &|| stop() || datagrams.is_finished(), tell);
-            ended.store(true, Ordering::Relaxed);
-            for (_, stream) in lock(&self.sessions).drain(..) {
+            self.over.store(true, Ordering::Relaxed);
+            self.strangers.close();
+            self.known.close();
+            for (.., stream) in lock(&self.sessions).drain(..) {
                 let _ = stream.shutdown(std::net::Shutdown::Both);
             }
             datagrams.join().expect("it does not panic")
@@ -159,11 +167,11 @@ impl Server {
         while !stop() {
             match self.listener.accept() {
                 Ok((stream, from)) => {
-                    if self.strangers.fetch_add(1, Ordering::Relaxed) >= MOST_STRANGERS {
-                        self.strangers.fetch_sub(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    scope.spawn(move || self.admit(stream, from, tell));
+                    // The connection of a test comes from where a session is.
+                    let known = lock(&self.sessions).iter().any(|(_, from_there, _)| *from_there == from.ip());
+                    let places = if known { &self.known } else { &self.strangers };
+                    let Ok(place) = places.enter(&stream, from.ip()) else { continue };
+                    scope.spawn(move || self.admit(stream, place, from, tell));
                 }
                 // Nobody; or a stranger who is gone already, or too many files, neither of which ends a server.
                 Err(_) => thread::sleep(LOOK),
@@ -172,9 +180,15 @@ impl Server {
     }
 
     /// Finds out what a connection is, and serves it.
-    fn admit(&self, stream: TcpStream, from: SocketAddr, tell: &(dyn Fn(Event) + Sync)) {
+    fn admit(
+        &self,
+        stream: TcpStream,
+        place: Stranger<'_>,
+        from: SocketAddr,
+        tell: &(dyn Fn(Event) + Sync),
+    ) {
         let opened = self.open(stream);
-        self.strangers.fetch_sub(1, Ordering::Relaxed);
+        drop(place);
         let refused = match opened {
             Ok(None) => return,
             Ok(Some(session)) => self.serve(session, from, tell).err(),
@@ -255,7 +269,7 @@ impl Server {
         }
         let limits = self.limits.agree(hello.limits);
         if let Ok(stream) = session.socket().try_clone() {
-            lock(&self.sessions).push((id, stream));
+            lock(&self.sessions).push((id, from.ip(), stream));
         }
         tell(Event::Admitted(from, limits));
         let began = Instant::now();
@@ -263,9 +277,9 @@ impl Server {
         let result = session
             .send(&Welcome::Agreed { session: id, limits, host: host() })
             .map_err(Error::from)
-            .and_then(|()| served.answer(&mut session, began));
+            .and_then(|()| served.answer(&mut session, began, &self.over));
         self.registry.remove(id);
-        lock(&self.sessions).retain(|(other, _)| *other != id);
+        lock(&self.sessions).retain(|(other, ..)| *other != id);
         tell(Event::Left(from, served.meter.spent()));
         result
     }
@@ -273,7 +287,7 @@ impl Server {
 
 impl Served {
     /// Answers until the client has nothing else to ask for.
-    fn answer(&mut self, session: &mut Session, began: Instant) -> Result<(), Error> {
+    fn answer(&mut self, session: &mut Session, began: Instant, over: &AtomicBool) -> Result<(), Error> {
         // The connection of a test of TCP that is to come, and which.
         let mut test: Option<(u32, Receiver<TcpStream>, Ask)> = None;
         loop {
@@ -298,7 +312,7 @@ impl Served {
                 Ask::Transferred { test: number } => {
                     let seen = match test.take() {
                         Some((expected, from, ask)) if expected == number => {
-                            self.transfer(&from, &ask, self.ends().saturating_sub(began.elapsed()))
+                            self.transfer(&from, &ask, self.ends().saturating_sub(began.elapsed()), over)
                         }
                         _ => Seen::Failed("expected a test of TCP, found none".to_owned()),
                     };
@@ -319,22 +333,36 @@ impl Served {
         self.refuse(bytes.saturating_add(BYTES_PER_TEST), *bytes).unwrap_or(Answer::Ready)
     }
 
-    /// Carries out a test of TCP, for no longer than is `left` of the session.
-    fn transfer(&mut self, from: &Receiver<TcpStream>, ask: &Ask, left: Duration) -> Seen {
+    /// Carries out a test of TCP, for no longer than is `left` of the session, and until the server is `over`.
+    fn transfer(
+        &mut self,
+        from: &Receiver<TcpStream>,
+        ask: &Ask,
+        left: Duration,
+        over: &AtomicBool,
+    ) -> Seen {
         let Ask::Tcp { cc, down, millis, bytes, .. } = ask else {
             return Seen::Failed("expected a test of TCP, found another".to_owned());
         };
         let duration = Duration::from_millis(*millis).min(left);
-        let Ok(stream) = from.recv_timeout(PATIENCE) else {
+        let stop = || over.load(Ordering::Relaxed);
+        let until = Instant::now() + PATIENCE;
+        let stream = loop {
+            match from.recv_timeout(LOOK) {
+                Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < until && !stop() => {}
+                came => break came,
+            }
+        };
+        let Ok(stream) = stream else {
             *lock(&self.live.awaited) = None;
             return Seen::Failed("expected a connection for the test, found none".to_owned());
         };
         let done = if *down {
             tcp::prepare(&stream, cc, self.limits.rate)
-                .and_then(|()| tcp::send(&stream, duration, *bytes, &|| false))
+                .and_then(|()| tcp::send(&stream, duration, *bytes, &stop))
         } else {
             // The client ends it; it may take a little longer here.
-            tcp::receive(&stream, duration + PATIENCE, *bytes, &|| false)
+            tcp::receive(&stream, duration + PATIENCE, *bytes, &stop)
         };
         match done {
             Ok(transfer) => {

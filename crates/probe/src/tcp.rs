@@ -98,6 +98,9 @@ fn data_bytes(bytes: u64, mss: u32) -> u64 {
     (bytes as f64 * STOPS_AT * mss / (mss + 1.5 * HEADERS as f64)) as u64
 }
 
+/// `tcpi_state` of a connection that was reset (include/net/tcp_states.h).
+const TCP_CLOSE: u8 = 7;
+
 /// Sends for `duration`, at most `bytes` of IP packets, and then resets the connection: nothing is sent after the end.
 pub fn send(
     stream: &TcpStream,
@@ -134,6 +137,8 @@ pub fn send(
                     || stop()
                     || wire_bytes(&info) as f64 >= bytes as f64 * STOPS_AT
                     || info.bytes_acked >= data
+                    // The receiver has enough, or is gone.
+                    || info.state == TCP_CLOSE
                     || is_written && info.unacked == 0 && info.notsent_bytes == 0;
                 let due = began.elapsed() >= next;
                 // The start and the end of a recovery between samples are kept, too.

@@ -146,6 +146,41 @@ fn wrong_tokens_and_strangers_are_told_nothing() {
 }
 
 #[test]
+fn silent_strangers_shut_nobody_out() {
+    let serving = Serving::v4();
+    let _silent: Vec<_> =
+        (0..50).map(|_| TcpStream::connect(serving.at).expect("a connection")).collect();
+    serving.client(LIMITS).expect("admitted");
+}
+
+#[test]
+fn a_server_ends_during_a_test_of_tcp_and_its_client_with_it() {
+    let serving = Serving::v4();
+    let mut client = serving.client(LIMITS).expect("admitted");
+    let lasting = Duration::from_secs(3_000_000);
+    let test = Tcp { cc: "reno".to_owned(), down: false, duration: lasting, bytes: 10_000_000 };
+    thread::scope(|scope| {
+        let testing = scope.spawn(|| client.tcp(&test, &go).map(drop));
+        // The connection of the test is there once the server knows of it.
+        drop(serving);
+        assert!(testing.join().expect("no panic").is_err());
+    });
+}
+
+#[test]
+fn a_server_that_ends_during_a_stream_is_noticed() {
+    let serving = Serving::v4();
+    let mut client = serving.client(LIMITS).expect("admitted");
+    thread::scope(|scope| {
+        let hour_ns = 3_600_000_000_000;
+        let streaming = scope.spawn(move || client.stream(&[100; 2], &[0, hour_ns], false, LINGER, &go));
+        drop(serving);
+        let gone = streaming.join().expect("no panic");
+        assert!(matches!(gone, Err(Error::Session(elephan_session::Error::Closed))), "{gone:?}");
+    });
+}
+
+#[test]
 fn a_server_that_ends_is_noticed() {
     let serving = Serving::v4();
     let mut client = serving.client(LIMITS).expect("admitted");

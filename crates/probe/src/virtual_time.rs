@@ -189,6 +189,10 @@ impl VirtualPeer {
 }
 
 impl Peer for VirtualPeer {
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     fn ask(&mut self, ask: &Ask) -> Result<(), Error> {
         self.bytes += BYTES_PER_TEST / 2;
         let answer = self.exchange(|world| world.far.answer(world.now_ns, ask))?;

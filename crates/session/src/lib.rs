@@ -14,6 +14,7 @@ mod identity;
 mod message;
 mod session;
 mod socket;
+mod strangers;
 mod token;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::io;
 pub use identity::Identity;
 pub use message::MOST_BYTES;
 pub use session::{Session, connect, over};
+pub use strangers::{Stranger, Strangers};
 pub use token::Token;
 
 /// Why a session could not be opened, or did not go on.
@@ -49,6 +51,9 @@ pub enum Error {
     /// The peer closed the session before its end.
     #[error("peer: expected the session to go on, found it closed")]
     Closed,
+    /// The peer closed the connection before it admitted this side.
+    #[error("peer: expected the session to begin, found the connection closed; the peer may be too busy, or no server of Elephan")]
+    NotAdmitted,
     /// The system refused something: what, and why.
     #[error("{0}: {1}")]
     System(&'static str, #[source] io::Error),

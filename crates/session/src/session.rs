@@ -76,8 +76,10 @@ pub fn over(stream: TcpStream, token: &Token, patience: Duration) -> Result<Sess
         .map_err(|error| Error::System("TLS", io::Error::other(error)))?;
     let socket = Socket::new(stream, patience).map_err(|error| Error::System("socket", error))?;
     let mut session = Session(Tls::Client(Box::new(StreamOwned::new(connection, socket))));
-    session.send(&Greeting { protocol: PROTOCOL, secret: token.secret().to_vec() })?;
-    let welcome: Welcome = session.receive("a welcome")?;
+    let welcome: Welcome = session
+        .send(&Greeting { protocol: PROTOCOL, secret: token.secret().to_vec() })
+        .and_then(|()| session.receive("a welcome"))
+        .map_err(|error| if matches!(error, Error::Closed) { Error::NotAdmitted } else { error })?;
     if welcome.protocol != PROTOCOL {
         let found = format!("version {}", welcome.protocol);
         return Err(Error::Protocol { expected: "the protocol's version 1", found });
@@ -123,12 +125,16 @@ impl Session {
         }
     }
 
-    /// Sets the time that each read or write may take from now on.
-    pub fn set_patience(&mut self, patience: Duration) {
+    fn inner_mut(&mut self) -> &mut Socket {
         match &mut self.0 {
-            Tls::Client(stream) => stream.sock.admit(patience),
-            Tls::Server(stream) => stream.sock.admit(patience),
+            Tls::Client(stream) => &mut stream.sock,
+            Tls::Server(stream) => &mut stream.sock,
         }
+    }
+
+    /// Sets the time that each read or write, or a message that is received, may take from now on.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.inner_mut().admit(patience);
     }
 
     /// The TCP socket, for its options and its `TCP_INFO`. Who reads or writes it breaks the session.
@@ -167,7 +173,9 @@ impl Session {
         expected: &'static str,
         most: u32,
     ) -> Result<T, Error> {
+        let before = self.inner_mut().limit();
         let found = message::read(&mut self.stream(), most);
+        self.inner_mut().restore(before);
         found.map_err(|error| match failed(error, self.inner().patience()) {
             Error::Protocol { found, .. } => Error::Protocol { expected, found },
             error => error,

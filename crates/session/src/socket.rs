@@ -1,6 +1,7 @@
 //! A TCP socket whose reads and writes end when they take too long.
 
 use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::mem;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,17 @@ impl Socket {
     /// From now on only each read and each write has to happen within `patience`.
     pub fn admit(&mut self, patience: Duration) {
         (self.patience, self.deadline) = (patience, None);
+    }
+
+    /// Everything until [`Socket::restore`] has to happen within the patience, or before an earlier deadline, which is returned.
+    pub fn limit(&mut self) -> Option<Instant> {
+        let until = self.deadline.or_else(|| Instant::now().checked_add(self.patience));
+        mem::replace(&mut self.deadline, until)
+    }
+
+    /// Sets the deadline that there was.
+    pub fn restore(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// The longest time in which a read or a write has to happen.

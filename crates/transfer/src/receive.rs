@@ -1,15 +1,15 @@
 //! The receiver: admits senders who have its token, verifies what they send, and stores it.
 
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use elephan_session::{Identity, Session, Token};
+use elephan_session::{Identity, Session, Strangers, Token};
 
 use crate::folder::{Folder, Partial};
 use crate::hash::{self, BLOCK, blocks};
@@ -67,7 +67,9 @@ pub struct Receiver {
     identity: Identity,
     place: Place,
     patience: Duration,
-    strangers: AtomicUsize,
+    strangers: Strangers,
+    /// Those from where a transfer has been admitted.
+    known: Strangers,
     /// The transfer that holds it receives.
     turn: Mutex<()>,
     joining: Mutex<BTreeMap<u64, Joining>>,
@@ -82,6 +84,7 @@ pub struct Receiver {
 
 /// A transfer whose streams may join.
 struct Joining {
+    from: IpAddr,
     key: blake3::Hash,
     streams: mpsc::Sender<(u32, Session)>,
 }
@@ -98,7 +101,8 @@ impl Receiver {
             identity: Identity::new(),
             place,
             patience,
-            strangers: AtomicUsize::new(0),
+            strangers: Strangers::new(MOST_STRANGERS),
+            known: Strangers::new(MOST_STRANGERS),
             turn: Mutex::new(()),
             joining: Mutex::default(),
             next: AtomicU64::new(1),
@@ -153,17 +157,17 @@ impl Receiver {
     }
 
     fn admit<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, stream: TcpStream, peer: SocketAddr) {
-        if self.strangers.fetch_add(1, Ordering::AcqRel) >= MOST_STRANGERS {
-            self.strangers.fetch_sub(1, Ordering::AcqRel);
-            return;
-        }
+        // A stream that joins a transfer comes from where the transfer does.
+        let known = self.joining.lock().expect("nobody panics with it").values().any(|one| one.from == peer.ip());
+        let places = if known { &self.known } else { &self.strangers };
+        let Ok(place) = places.enter(&stream, peer.ip()) else { return };
         scope.spawn(move || {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if let Ok(socket) = stream.try_clone() {
                 self.sockets.lock().expect("nobody panics with it").insert(number, socket);
             }
             let session = self.identity.accept(stream, self.patience);
-            self.strangers.fetch_sub(1, Ordering::AcqRel);
+            drop(place);
             match session {
                 Ok(session) => self.greet(session, peer),
                 Err(error) => self.tell(Event::Failed(peer, error.to_string())),
@@ -313,7 +317,7 @@ impl Receiver {
         // The session's own secret: nobody else can know it.
         let key = control.secret("EXPORTER-elephan-transfer-join");
         let (streams, joined) = mpsc::channel();
-        let joining = Joining { key: blake3::Hash::from_bytes(key), streams };
+        let joining = Joining { from: peer.ip(), key: blake3::Hash::from_bytes(key), streams };
         self.joining.lock().expect("nobody panics with it").insert(transfer, joining);
         let answered = control.send(&Answer::Opened { transfer, key, have }).map_err(Error::from);
         let streams = answered.and_then(|()| self.gather(&joined, offer));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -110,6 +110,16 @@ fn memory_arrives_encrypted_and_plain() {
             assert!(delivered >= bytes && delivered < bytes + bytes / 50 + 20_000, "{delivered}");
         }
         // More streams than are opened at once.
+        let many = Options { streams: 70, ..options(receiver, Payload::Memory(1)) };
+        assert_eq!(go(&many).expect("sent").recorded.labels.len(), 70);
+    });
+}
+
+#[test]
+fn silent_strangers_shut_nobody_out() {
+    with_receiver(Place::Nowhere, PATIENCE, |receiver| {
+        let at = receiver.address().expect("bound");
+        let _silent: Vec<_> = (0..100).map(|_| TcpStream::connect(at).expect("a connection")).collect();
         let many = Options { streams: 70, ..options(receiver, Payload::Memory(1)) };
         assert_eq!(go(&many).expect("sent").recorded.labels.len(), 70);
     });
