@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -76,8 +75,7 @@ def _answer(output: IO[bytes]) -> Any:
 def _crash(scenario: Scenario, code: int) -> str:
     """The message about a process that ended with this code before it had a result."""
     who = ", ".join(names.named(scenario.document)) or scenario.name
-    found = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return f"{who}: expected a run to its end, found {found} in its process"
+    return f"{who}: expected a run to its end, found {names.ended(code)} in its process"
 
 
 def run_many(scenarios: Sequence[Scenario], threads: int, progress: Progress | None) -> list[Run | Exception]:

@@ -8,7 +8,10 @@ import hashlib
 import json
 import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +25,15 @@ COMPILED = (".c", ".cc", ".cpp", ".cxx")
 
 # The engines on which a name of Linux means the kernel's own.
 KERNELS = {"linux", "kernel"}
+
+# An object that cannot be opened is for the extension module, which has the words for it.
+OPENS = """
+import ctypes, sys
+try:
+    ctypes.CDLL(sys.argv[1])
+except OSError:
+    pass
+"""
 
 # The digest of the object, or of the Python source, under which each name is registered.
 _digests: dict[str, str] = {}
@@ -197,12 +209,27 @@ def register(name: str) -> None:
         return
     digest = hashlib.blake2b(found.read_bytes(), digest_size=16).hexdigest()
     if _digests.get(name) != digest:
+        if kind == LIB:
+            _try(found, rest)
         try:
             _core.register_object(name, found)
         except ValueError as error:
             # The file that the user knows, in place of its copy in the cache.
             raise ValueError(str(error).replace(str(found), rest)) from error
         _digests[name] = digest
+
+
+def _try(path: Path, name: str) -> None:
+    """Open an object in a process of its own first: a constructor may crash, exit, or go on for ever. Raises `ValueError`."""
+    command = [sys.executable, "-I", "-S", "-c", OPENS, str(path)]
+    code = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
+    if code:
+        raise ValueError(f"{name}: expected an object that opens, found {ended(code)} in its constructor")
+
+
+def ended(code: int) -> str:
+    """How a process ended, by its exit code."""
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 def _object(kind: str, rest: str) -> Path | None:

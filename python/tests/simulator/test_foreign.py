@@ -225,6 +225,11 @@ def test_what_is_no_algorithm_is_told_by_key(folder: Path):
     built("int x;", "empty")
     expected = "expected the symbol elephan_cc (elephan-cc.h), found an object without it"
     assert refused("lib:./empty.so") == f"scenario: flow.0.cc: {folder}/empty.so: {expected}"
+    for statement, found in (("abort()", "SIGABRT"), ("_exit(3)", "exit code 3")):
+        constructor = f"__attribute__((constructor)) static void begin(void) {{ {statement}; }}\n"
+        built(f"#include <stdlib.h>\n#include <unistd.h>\n{constructor}", "ends")
+        expected = f"expected an object that opens, found {found} in its constructor"
+        assert refused("lib:./ends.so") == f"scenario: flow.0.cc: {folder}/ends.so: {expected}"
     built(MINE.replace("ELEPHAN_CC_ABI,", "99,"), "newer")
     assert "ABI 1" in refused("lib:./newer.so")
     assert "expected a file, found none" in refused({"name": "bpf:./none.bpf.c"})
