@@ -32,6 +32,8 @@ DEBIAN_SOURCES = Path("/usr/src")
 DOCUMENT = "source.json"
 # What an import copies.
 WANTED = re.compile(r"(?:^|/)net/ipv4/(tcp_\w+\.[ch])$")
+# Of such a file, ten times the largest of Linux 6.12. A tarball may expand without end.
+MOST_BYTES = 3_000_000
 MAKEFILE = re.compile(r"^(?:\./)?(?:[^/]+/)?Makefile$")
 # What makes a file a module.
 REGISTERS = re.compile(r"\btcp_register_congestion_control\s*\(\s*&")
@@ -211,6 +213,10 @@ def _from_tarball(path: Path) -> tuple[dict[str, bytes], str]:
                 break
             if not member.isfile() or not (found or (not makefile and MAKEFILE.match(member.name))):
                 continue
+            if member.size > MOST_BYTES:
+                raise ValueError(
+                    f"{path}: expected files of at most {MOST_BYTES} bytes, found {member.name} of {member.size}"
+                )
             read = tarball.extractfile(member)
             assert read is not None
             if found:

@@ -1,6 +1,8 @@
 """Modules of Linux by path, and what is said without the source of a kernel."""
 
+import io
 import re
+import tarfile
 
 import pytest
 from test_foreign_linux import Sender, table_of
@@ -72,6 +74,12 @@ def test_errors_say_what_was_expected(tmp_path, monkeypatch):
     for path in (empty, tmp_path):
         with pytest.raises(ValueError, match="expected a kernel's source"):
             modules.import_tree(path)
+    member = tarfile.TarInfo("linux/net/ipv4/tcp_bomb.c")
+    member.size = 3_000_001
+    with tarfile.open(tmp_path / "bomb.tar.xz", "w:xz") as tarball:
+        tarball.addfile(member, io.BytesIO(bytes(member.size)))
+    with pytest.raises(ValueError, match=r"at most 3000000 bytes, found linux/net/ipv4/tcp_bomb\.c of 3000001"):
+        modules.import_tree(tmp_path / "bomb.tar.xz")
     monkeypatch.setattr(modules, "DEBIAN_SOURCES", tmp_path)
     assert modules.module("cubic") is None
     package = tmp_path / "linux-source-6.1.tar.xz"
