@@ -46,9 +46,8 @@ SOURCES = {
     "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
-# Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
-# or raises `UnsuitableError`; `differences(scenario, engine)`, what its stack then does otherwise, in words; `run(scenario, cancel)`; and
-# `at_once(cores, engine)`, the number of runs that may take place together.
+# Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it,
+# with what its stack then does otherwise, in words, or raises `UnsuitableError`; and `run(scenario, cancel)`.
 OTHERS: Mapping[Engine, str] = {
     "ns2": "elephan.studies.reproduce.ns2",
     "kernel": "elephan.studies.reproduce.kernels",
@@ -270,9 +269,9 @@ class Lab:
         scenario = load(path, {**dict(arm.settings), "seed": str(seed)}, large=True)
         if self.engine == "sim":
             return scenario
-        other = _other(self.engine)
-        expressed: Scenario = other.express(scenario, self.engine)
-        self.differences |= dict.fromkeys(other.differences(scenario, self.engine))
+        expressed: Scenario
+        expressed, differences = _other(self.engine).express(scenario, self.engine)
+        self.differences |= dict.fromkeys(differences)
         return expressed
 
     def runs(self, arms: Sequence[Arm], repeats: int) -> list[list[Run]]:
@@ -298,7 +297,8 @@ class Lab:
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
         cancel = _core.Cancel()
-        local = ThreadPoolExecutor(self._at_once())
+        # In real time one run at a time, whose links need a processor of their own.
+        local = ThreadPoolExecutor(1 if self.engine == "linux" else core_count())
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
         waiting: dict[Future[Run], Path] = {}
@@ -323,10 +323,6 @@ class Lab:
             raise
         finally:
             local.shutdown(cancel_futures=True)
-
-    def _at_once(self) -> int:
-        cores = core_count()
-        return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores, self.engine))
 
     def compare(
         self,

@@ -189,9 +189,8 @@ def _told(own: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
+def differences(scenario: Scenario) -> list[str]:
     """What the stack of ns-2 does otherwise than that of a scenario, in words."""
-    assert engine == "ns2"
     found = []
     for flow in flows_of(scenario, plan_of(scenario)):
         name, tcp = flow.cc["name"], flow.tcp
