@@ -159,7 +159,7 @@ def test_scenarios_that_differ_in_what_ns2_has_not_are_one():
 @needs_ns2
 def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
     lab = Lab(tmp_path, quick=True, engine="ns2")
-    arm = Arm.of("li2006/queue", path__rate="1 Mbit/s", duration="220 s")
+    arm = Arm("li2006/queue").set({"path.rate": "1 Mbit/s", "duration": "220 s"})
     arms = tuple(arm.set({"tcp.quantisation": f'"{one}"'}) for one in ("round_up", "round_down"))
     place = Place("rounding", arms, lambda up, down: up.summary.goodput_bit_s / down.summary.goodput_bit_s, above=1)
     made = Report(lab).test(Claim("L10", "", "", "", ""), [place])
@@ -169,7 +169,7 @@ def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
 def test_a_laboratory_keeps_what_its_engine_does_otherwise(tmp_path):
     lab = Lab(tmp_path, engine="ns2")
     for seed in (1, 2):
-        lab.scenario(Arm.of("li2006/symmetric"), seed)
+        lab.scenario(Arm("li2006/symmetric"), seed)
     assert [line.partition(":")[0] for line in lab.differences] == [
         "reno",
         "tcp.quantisation",

@@ -113,7 +113,7 @@ def _constant(run: Run) -> float | None:
 )
 def figure_6_1(lab: Lab) -> Report:
     """HSTCP, Scalable, H-TCP, BIC: back-off and growth of each epoch. The figures themselves have no numbers."""
-    arms = {name: Arm.of("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
+    arms = {name: Arm("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
     report = Chapter(lab, arm=lambda _, at: arms[at["system"]], looks=ONCE)
     beta = [
         (name, printed("li2006", "Sec 6.1", metric, "li-6.1-cwnd")[name][0])
