@@ -13,14 +13,12 @@ from elephan.api.run import Run
 from elephan.base.numbers import significant
 from elephan.base.plots import Figure
 from elephan.engines import integrate
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, declares
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, declares, mean_window
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import UnsuitableError, number
+from elephan.studies.reproduce.lab import ONCE, UnsuitableError, number
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 RECOVERY, RANDOM, BULK, WEB = (f"kelly2003/{name}" for name in ("recovery", "random-loss", "bulk", "web"))
-# Nothing in these runs is random, so the second says what all others would.
-FIXED = (2,)
 # A run of Tables 3 and 5 takes up to 25 s of processor time, and all first looks at both 10 minutes.
 COSTLY = (3, 6)
 # Printed with two digits, which may be 5 % from the number itself.
@@ -39,10 +37,6 @@ LEGACY_WINDOW, LEGACY_LOSS = 16, 1.5 / 16**2
 published = partial(number, "kelly2003")
 
 
-def _window(run: Run) -> float:
-    return run.summary.flows[0].cwnd_mean_segments or math.nan
-
-
 def _measured_windows(run: Run) -> npt.NDArray[np.float64]:
     return run.flows.filter(pl.col("time_s") >= run.summary.from_s)["cwnd_segments"].to_numpy()
 
@@ -52,7 +46,7 @@ def _variation(run: Run) -> float:
     return float(windows.std() / windows.mean())
 
 
-WINDOWS = {"window": Reading(_window), "variation": Reading(_variation)}
+WINDOWS = {"window": Reading(mean_window), "variation": Reading(_variation)}
 # Of formulas, and simulations of their premises.
 theory = partial(declares, partial(Chapter, readings=WINDOWS, shared={"kind": Kind.THEORY}, unit="1"), "kelly2003")
 
@@ -152,7 +146,7 @@ def table_2(report: Chapter) -> None:
                 f"{standard}, 1.05 W/2 RTT after the loss", partial(_after_loss, lambda w: 1.05 * w / 2), above=1
             ).at(few),
         ),
-        looks=FIXED,
+        looks=ONCE,
     )
     # The variation of the rate under random loss, and the mean windows, beside formulas with and without an approximation.
     grid = {"p": lab.pick((1e-4, 1e-5), (1e-4,)), "name decrease increase": TABLE_2}
@@ -227,7 +221,7 @@ def figure_3(report: Chapter) -> None:
     """Response functions and stability."""
     lab, systems = report.lab, {"Scalable TCP": "scalable", "Standard TCP": "reno"}
 
-    def mean_window(at: Point) -> float:
+    def by_formula(at: Point) -> float:
         return Model(systems[at["system"]]).response(at["p"], 0.1).window
 
     def arm(_: str, at: Point) -> Arm:
@@ -236,7 +230,7 @@ def figure_3(report: Chapter) -> None:
             return _under_loss(p, cc, 8, "100 Mbit/s", lab.pick("1200 s", "300 s"))
         # Standard TCP takes half a minute between losses where these are rarest.
         duration = lab.pick("600 s" if cc == "scalable" else "6000 s", "200 s")
-        return _under_loss(p, cc, round(mean_window(at)), "5 Gbit/s", duration)
+        return _under_loss(p, cc, round(by_formula(at)), "5 Gbit/s", duration)
 
     report.arm = arm
 
@@ -273,11 +267,11 @@ def figure_3(report: Chapter) -> None:
     report.rows(
         "mean window, (a/b)/p and sqrt(1.5/p)",
         "packets",
-        Points("{system}, p = {p:g}", "window").at(system=tuple(systems), p=losses, printed=mean_window),
+        Points("{system}, p = {p:g}", "window").at(system=tuple(systems), p=losses, printed=by_formula),
     )
 
     def slope(*runs: Run) -> float:
-        return float(np.polyfit(np.log(losses), np.log([_window(run) for run in runs]), 1)[0])
+        return float(np.polyfit(np.log(losses), np.log([mean_window(run) for run in runs]), 1)[0])
 
     report.claim(
         "K03",
@@ -337,7 +331,7 @@ def figure_3(report: Chapter) -> None:
         figure = plot_response(FIGURES["kelly-3"], ["reno", "scalable"], 0)
         for system, colour in (("Standard TCP", "C0"), ("Scalable TCP", "C1")):
             found = lab.runs([arm("", {"system": system, "p": p}) for p in losses], lab.pick(5, 2))
-            means = [float(np.mean([_window(run) for run in runs])) for runs in found]
+            means = [float(np.mean([mean_window(run) for run in runs])) for runs in found]
             figure.axes[0].loglog(losses, means, "o", color=colour, markersize=3.5)
         return figure
 

@@ -56,6 +56,8 @@ OTHERS: Mapping[Engine, str] = {
 }
 # The numbers of repeats after which a claim or a comparison is judged, in full and with `--quick`.
 LOOKS, QUICK_LOOKS = (5, 10, 20), (2,)
+# Those of runs in which nothing is random: the second says what all others would.
+ONCE = (2,)
 # The name of the set of choices where there is only one.
 ONLY = ""
 

@@ -11,7 +11,7 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, mean_window
 from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab, Report
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SETS, SYSTEMS, cc_of
@@ -231,13 +231,6 @@ def used(run: Run) -> float:
     return goodput(run) * 1e6 / _core.bits_per_second(run.scenario.document["path"]["rate"]) / PAYLOAD
 
 
-def window(run: Run) -> float:
-    """The mean window of the first flow, in segments."""
-    found = run.summary.flows[0].cwnd_mean_segments
-    assert found is not None
-    return found
-
-
 def second_half(run: Run) -> pl.DataFrame:
     """The samples in the second half of the measured time."""
     return run.flows.filter(pl.col("time_s") > (run.summary.from_s + run.summary.to_s) / 2)
@@ -309,7 +302,7 @@ def until_converged(run: Run) -> float:
 
 
 READINGS = {
-    "window": Reading(window, "segments"),
+    "window": Reading(mean_window, "segments"),
     "goodput": Reading(goodput, "Mbit/s"),
     "used": Reading(used),
     "fairness": Reading(fairness, under={WHOLE: partial(fairness, of=whole)}),

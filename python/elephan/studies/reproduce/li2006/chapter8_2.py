@@ -9,7 +9,7 @@ import matplotlib as mpl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets, mean_window
 from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
@@ -21,7 +21,6 @@ from elephan.studies.reproduce.li2006.cells import (
     on_cells,
     queue_cell,
     whole_sets,
-    window,
 )
 from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
@@ -72,7 +71,7 @@ def _response_claims(report: Chapter) -> None:
         names = [name for name in SYSTEMS if name not in ("H-TCP", "FAST")]
         return Points(
             "{system}, loss rate {loss:g}",
-            lambda at, run: window(run) / _theory(at["system"], at["loss"], chosen),
+            lambda at, run: mean_window(run) / _theory(at["system"], at["loss"], chosen),
             how="point",
             above=1 / NOTABLE,
             below=NOTABLE,
@@ -103,7 +102,7 @@ def _response_claims(report: Chapter) -> None:
         "1.1 over theory, as the band of 10 % in which a number counts as the same here is ours (the thesis says a lot higher, 65 for 38 "
         "and 24.3 for 16); 1 over Standard TCP: no difference",
         (
-            Points("{system}, over theory", lambda at, run: window(run) / at["theory"], how="point", above=1.1).at(
+            Points("{system}, over theory", lambda at, run: mean_window(run) / at["theory"], how="point", above=1.1).at(
                 SWITCHES
             ),
             Points("{a}, over {b}", "window, over", above=1).at({"a loss printed theory": SWITCH}, b="Standard TCP"),

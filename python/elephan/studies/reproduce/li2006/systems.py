@@ -3,9 +3,13 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from elephan.api.metrics import declared
+from elephan.studies.reproduce.lab import number
+
+published = partial(number, "li2006")
 
 # The thesis' names of algorithms, and their names in a scenario. The thesis used HighSpeed TCP with the table of RFC 3649,
 # and H-TCP with an increase that is multiplied by T_min in seconds, as its equation 6.9 prints.
