@@ -134,7 +134,7 @@ class Points:
     over: Grid = field(default_factory=dict)
 
     def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
-        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`."""
+        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`, which is of `of_repeats` runs."""
         return replace(self, grid={**self.grid, **grid, **more})
 
     def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
@@ -225,7 +225,7 @@ class Chapter(Report):
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
         return [
-            Quantity(name, at["printed"], at.get("error"), arms, read, statistic)
+            Quantity(name, at["printed"], at.get("error"), arms, read, statistic, at.get("of_repeats", 0))
             for at, name, arms, read, _, statistic in self._made(of, chosen)
         ]
 
