@@ -181,15 +181,13 @@ def figure_5_7(report: Chapter) -> None:
         sized = {"tcp.auto_tuning": "true", "tcp.auto_tuning_factor": factor, "tcp.receive_buffer": "2 MB"}
         return END_HOST.set({**free, **(sized if at["sized"] else {}), **at.get("set", {})})
 
-    report.arm, report.readings = (
-        arm,
-        {
-            "used": Reading(used),
-            "most": Reading(lambda run: float(_in_flight(run).max())),
-            # The cap of a window that is at it for most of the time.
-            "median": Reading(lambda run: float(np.median(_in_flight(run)))),
-        },
-    )
+    report.arm = arm
+    report.readings = {
+        "used": Reading(used),
+        "most": Reading(lambda run: float(_in_flight(run).max())),
+        # The cap of a window that is at it for most of the time.
+        "median": Reading(lambda run: float(np.median(_in_flight(run)))),
+    }
     row = ("MB-NG", published("Sec 5.2.5", "BDP"), 1e9 * 6.2e-3 / 8 / MSS)
     report.formula("bandwidth-delay product of MB-NG", "segments", FORMULA_BAND, row)
     cap = published("Sec 5.2.5", "cwnd cap")
