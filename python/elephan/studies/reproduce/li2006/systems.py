@@ -1,4 +1,4 @@
-"""Shared by the chapters of the thesis: its algorithms, the sets of choices that it leaves open, and its metrics."""
+"""Shared by the chapters of the thesis: its algorithms, the sets of choices that it leaves open, its numbers, and its own metric."""
 
 import tomllib
 from collections.abc import Mapping
@@ -23,15 +23,7 @@ SYSTEMS = {
 }
 NEW = tuple(SYSTEMS)[1:]
 LOSS_BASED = tuple(name for name in NEW if name != "FAST")
-METRICS = {
-    metric.name: metric
-    for metric in (
-        declared("Summary", "goodput_bit_s"),
-        declared("Summary", "fairness"),
-        declared("Summary", "overhead_s_bit"),
-        declared("Summary", "convergence_s", unit="s"),
-    )
-}
+OVERHEAD = declared("Summary", "overhead_s_bit")
 
 
 @dataclass(frozen=True)
