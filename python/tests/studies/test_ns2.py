@@ -135,7 +135,7 @@ def test_what_ns2_cannot_do_is_refused_with_its_key(change, line):
 
 def test_what_ns2_does_otherwise_is_told():
     abc = {"byte_counting": {"abc": {"L": 2}}, "delayed_ack": {"segments": 2, "timeout": "200 ms"}}
-    told = ns2.differences(slow_path(flow("reno"), tcp=abc))
+    _, told = ns2.express(slow_path(flow("reno"), tcp=abc))
     assert told == ["reno: ns-2 counts ACKs, so an ACK adds 2 times as much; slow start counts ACKs"]
 
 
@@ -148,18 +148,18 @@ def test_the_short_term_goodput_converges_as_in_the_metrics():
 def test_scenarios_that_differ_in_what_ns2_has_not_are_one():
     stack = {"delayed_ack": {"segments": 2, "timeout": "40 ms"}, "rto_min": "200 ms"}
     rounded = [slow_path(flow("scalable"), tcp={**stack, "quantisation": one}) for one in ("round_up", "round_down")]
-    first, second = (ns2.express(one) for one in rounded)
+    first, second = (ns2.express(one)[0] for one in rounded)
     assert first == second
     assert first.document["tcp"]["rto_min"] == "200 ms"
-    other = ns2.express(slow_path(flow("scalable"), tcp={**stack, "rto_min": "1 s"}))
+    other, _ = ns2.express(slow_path(flow("scalable"), tcp={**stack, "rto_min": "1 s"}))
     assert other != first
-    assert ns2.express(slow_path(flow("newreno"))).document["tcp"].get("recovery") is None
+    assert ns2.express(slow_path(flow("newreno")))[0].document["tcp"].get("recovery") is None
 
 
 @needs_ns2
 def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
     lab = Lab(tmp_path, quick=True, engine="ns2")
-    arm = Arm.of("li2006/queue", path__rate="1 Mbit/s", duration="220 s")
+    arm = Arm("li2006/queue").set({"path.rate": "1 Mbit/s", "duration": "220 s"})
     arms = tuple(arm.set({"tcp.quantisation": f'"{one}"'}) for one in ("round_up", "round_down"))
     place = Place("rounding", arms, lambda up, down: up.summary.goodput_bit_s / down.summary.goodput_bit_s, above=1)
     made = Report(lab).test(Claim("L10", "", "", "", ""), [place])
@@ -169,7 +169,7 @@ def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
 def test_a_laboratory_keeps_what_its_engine_does_otherwise(tmp_path):
     lab = Lab(tmp_path, engine="ns2")
     for seed in (1, 2):
-        lab.scenario(Arm.of("li2006/symmetric"), seed)
+        lab.scenario(Arm("li2006/symmetric"), seed)
     assert [line.partition(":")[0] for line in lab.differences] == [
         "reno",
         "tcp.quantisation",

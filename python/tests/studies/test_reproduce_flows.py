@@ -7,6 +7,7 @@ import pytest
 
 from elephan import _core
 from elephan.studies.reproduce import ltcp2003, nabeshima2004
+from elephan.studies.reproduce.declare import reached
 from elephan.studies.reproduce.judge import Time, Verdict
 from elephan.studies.reproduce.lab import Lab
 
@@ -101,7 +102,7 @@ def climbs(windows, to_s=10.0):
 
 def test_a_flow_that_never_reaches_the_optimal_window_is_later():
     quick, slow = climbs([10.0, ltcp2003.OPTIMAL]), climbs([10.0, 20.0])
-    assert ltcp2003._reached(slow) == Time(10.0, seen=False)
+    assert reached(ltcp2003.OPTIMAL, slow) == Time(10.0, seen=False)
     assert ltcp2003._first(quick, slow) == 1.0
     assert ltcp2003._first(slow, quick) == -1.0
     assert ltcp2003._first(slow, slow) is None

@@ -1,11 +1,12 @@
 """Scenarios of experiments as kernels run them: what is left out is named, and what would change the experiment is refused."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from elephan.api.scenario import dumbbell, flow
-from elephan.studies.reproduce import kernels
+from elephan.studies.reproduce import kernels, lab
 from elephan.studies.reproduce.judge import dead
 from elephan.studies.reproduce.lab import UnsuitableError
 
@@ -25,23 +26,22 @@ def path(*flows, tcp=STACK, **keys):
 
 
 def test_what_a_kernel_decides_itself_is_left_out_and_named():
-    expressed, notes = kernels.for_kernel(path(flow("scalable")), "kernel")
+    expressed, notes = kernels.express(path(flow("scalable")), "kernel")
     assert expressed.document["engine"] == "kernel"
     assert expressed.document["tcp"]["initial_window"] == 2
     assert "quantisation" not in expressed.document["tcp"]
     assert [note.partition(":")[0] for note in notes] == ["tcp.byte_counting", "tcp.delayed_ack", "tcp.quantisation"]
-    assert kernels.differences(path(flow("scalable")), "kernel") == notes
 
 
 def test_a_profile_gives_the_keys_that_a_kernel_can_be_told():
-    expressed, notes = kernels.for_kernel(path(flow("reno"), tcp={"profile": "linux-2.4"}), "kernel")
+    expressed, notes = kernels.express(path(flow("reno"), tcp={"profile": "linux-2.4"}), "kernel")
     assert "profile" not in expressed.document["tcp"]
     assert expressed.document["tcp"]["rto_min"] == "10 ms"
     assert notes == ['tcp.profile: the kernel\'s own, not "linux-2.4"']
 
 
 def test_the_form_of_linux_is_its_own_algorithm():
-    expressed = kernels.express(path(flow({"name": "hstcp", "form": "linux"})), "kernel")
+    expressed, _ = kernels.express(path(flow({"name": "hstcp", "form": "linux"})), "kernel")
     assert expressed.document["flow"][0]["cc"] == "linux:highspeed"
 
 
@@ -60,14 +60,19 @@ def test_what_would_be_another_experiment_is_refused(one, stack, key):
         kernels.express(path(one, tcp=stack), "kernel")
 
 
-def test_in_real_time_one_run_at_a_time():
-    assert (kernels.at_once(8, "linux"), kernels.at_once(8, "kernel")) == (1, 8)
+def test_in_real_time_one_run_at_a_time(tmp_path, monkeypatch):
+    at_once = []
+    monkeypatch.setattr(lab, "ThreadPoolExecutor", lambda count: at_once.append(count) or ThreadPoolExecutor(count))
+    for engine in ("linux", "kernel"):
+        lab.Lab(tmp_path, engine=engine).run([])
+    assert at_once == [1, lab.core_count()]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("guest")
 def test_a_run_on_a_kernel_counts_unless_the_machine_disturbed_it():
-    run = kernels.run(kernels.express(path(flow("scalable"), flow("bic")), "kernel"))
+    expressed, _ = kernels.express(path(flow("scalable"), flow("bic")), "kernel")
+    run = kernels.run(expressed)
     assert dead(run) == ""
     disturbed = replace(run, provenance={**run.provenance, "quality": {"invalid_because": ["it was late"]}})
     assert dead(disturbed) == "the machine disturbed it: it was late"

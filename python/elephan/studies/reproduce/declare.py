@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic
+from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic, Time
 from elephan.studies.reproduce.lab import LOOKS, ONLY, Lab, Report, experiment
 
 # A point, and a grid of them: the values of each key, or its only value. A key of several words has tuples of values, one for each word.
@@ -31,6 +31,17 @@ class Reading:
 def used(run: Run) -> float:
     """The utilisation of the bottleneck."""
     return run.summary.utilisation or 0.0
+
+
+def mean_window(run: Run) -> float:
+    """The mean window of the first flow, in segments."""
+    return run.summary.flows[0].cwnd_mean_segments or math.nan
+
+
+def reached(segments: float, run: Run) -> Time:
+    """When the window of the only flow is first as large as that, if it is."""
+    large = run.flows.filter(run.flows["cwnd_segments"] >= segments)["time_s"]
+    return Time(float(large[0]), seen=True) if len(large) else Time(run.summary.to_s, seen=False)
 
 
 # How a sample is made of the readings of the runs at a point, with its unit if that is not the reading's, and the statistic over repeats.
@@ -123,7 +134,7 @@ class Points:
     over: Grid = field(default_factory=dict)
 
     def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
-        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`."""
+        """At a grid, and what it is at already. Its key `printed` is a published number, with its `error`, which is of `of_repeats` runs."""
         return replace(self, grid={**self.grid, **grid, **more})
 
     def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
@@ -214,7 +225,7 @@ class Chapter(Report):
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
         return [
-            Quantity(name, at["printed"], at.get("error"), arms, read, statistic)
+            Quantity(name, at["printed"], at.get("error"), arms, read, statistic, at.get("of_repeats", 0))
             for at, name, arms, read, _, statistic in self._made(of, chosen)
         ]
 

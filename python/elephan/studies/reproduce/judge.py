@@ -70,11 +70,6 @@ class Arm:
     scenario: str
     settings: tuple[tuple[str, str], ...] = ()
 
-    @classmethod
-    def of(cls, scenario: str, **settings: str) -> "Arm":
-        """An arm with settings; `path__rtt` stands for the key `path.rtt`."""
-        return cls(scenario).set({key.replace("__", "."): value for key, value in settings.items()})
-
     def set(self, settings: "dict[str, str]") -> "Arm":
         """The same with other values for some keys."""
         return Arm(self.scenario, tuple({**dict(self.settings), **settings}.items()))
@@ -112,13 +107,6 @@ class Place:
     unit: str = ""
     statistic: Statistic = "mean"
     may_collapse: tuple[int, ...] = ()
-
-    @classmethod
-    def exact(
-        cls, name: str, value: float, above: float | None = None, below: float | None = None, unit: str = ""
-    ) -> "Place":
-        """A place whose value is computed, not sampled."""
-        return cls(name, (), lambda: value, above, below, unit)
 
 
 @dataclass(frozen=True)
@@ -246,8 +234,7 @@ def _wins(a: Time, b: Time) -> float:
     """1 if the first is known to be earlier, 0 if later, one half if that is not known or they are equal."""
     if a.seconds == b.seconds:
         return 0.5 if a.seen == b.seen else float(a.seen)
-    early, late = (a, b) if a.seconds < b.seconds else (b, a)
-    del late
+    early = min(a, b, key=lambda time: time.seconds)
     return 0.5 if not early.seen else float(early is a)
 
 
@@ -267,8 +254,10 @@ class Finding:
     below: float | None = None
 
 
-def judged(place: Place, samples: Sequence[Sample], looks: int, places: int, *, same: bool = False) -> Finding:
-    """Judge one place of `places` by its samples; `same` as for `interval`. Without arms and samples its value is exact."""
+def judged(
+    place: Place, samples: Sequence[Sample], looks: int, places: int, *, same: bool = False, unusable: str = ""
+) -> Finding:
+    """Judge one place of `places` by its samples, which may be `unusable`; `same` as for `interval`. Without arms and samples its value is exact."""
     if not place.arms and not samples:
         samples, same = [place.read()], True
 
@@ -282,13 +271,14 @@ def judged(place: Place, samples: Sequence[Sample], looks: int, places: int, *, 
         )
         return False if fails else None
 
-    holds = side(ALPHA / looks)
+    holds = None if unusable else side(ALPHA / looks)
     return Finding(
         place.name,
         place.unit,
         interval(samples, place.statistic, ALPHA / looks, same=same),
         holds,
         alone=holds is not None and side(ALPHA / looks / places) is holds,
+        unusable=unusable,
         above=place.above,
         below=place.below,
     )
@@ -393,8 +383,10 @@ class Row:
         return self.found.value / self.published - 1
 
 
-def compared(quantity: Quantity, samples: Sequence[Sample], band: float, looks: int, *, same: bool = False) -> Row:
-    """Compare a published number with samples of it; `same` as for `interval`."""
+def compared(
+    quantity: Quantity, samples: Sequence[Sample], band: float, looks: int, *, same: bool = False, unusable: str = ""
+) -> Row:
+    """Compare a published number with samples of it; `same` and `unusable` as for `judged`."""
     if not quantity.arms:
         samples, same = [quantity.read()], True
     found = interval(samples, quantity.statistic, ALPHA / looks, same=same)
@@ -411,7 +403,8 @@ def compared(quantity: Quantity, samples: Sequence[Sample], band: float, looks: 
             agrees = True
         elif found.high < low or found.low > high:
             agrees = False
-    return Row(quantity.system, quantity.published, quantity.uncertainty, found, agrees, tolerance=quantity.tolerance)
+    told = quantity.system, quantity.published, quantity.uncertainty
+    return Row(*told, found, None if unusable else agrees, unusable, quantity.tolerance)
 
 
 def agreement(rows: Sequence[Row]) -> Verdict:

@@ -13,14 +13,12 @@ from elephan.api.run import Run
 from elephan.base.numbers import significant
 from elephan.base.plots import Figure
 from elephan.engines import integrate
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, declares, mean_window
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment, number
+from elephan.studies.reproduce.lab import ONCE, UnsuitableError, number
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 RECOVERY, RANDOM, BULK, WEB = (f"kelly2003/{name}" for name in ("recovery", "random-loss", "bulk", "web"))
-# Nothing in these runs is random, so the second says what all others would.
-FIXED = (2,)
 # A run of Tables 3 and 5 takes up to 25 s of processor time, and all first looks at both 10 minutes.
 COSTLY = (3, 6)
 # Printed with two digits, which may be 5 % from the number itself.
@@ -37,12 +35,20 @@ CHOICES = (
 # The window from which on Scalable TCP scales, and the loss rate at which that is Standard TCP's (section 3.1).
 LEGACY_WINDOW, LEGACY_LOSS = 16, 1.5 / 16**2
 published = partial(number, "kelly2003")
+
+
+def _measured_windows(run: Run) -> npt.NDArray[np.float64]:
+    return run.flows.filter(pl.col("time_s") >= run.summary.from_s)["cwnd_segments"].to_numpy()
+
+
+def _variation(run: Run) -> float:
+    windows = _measured_windows(run)
+    return float(windows.std() / windows.mean())
+
+
+WINDOWS = {"window": Reading(mean_window), "variation": Reading(_variation)}
 # Of formulas, and simulations of their premises.
-theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
-
-
-def _window(run: Run) -> float:
-    return run.summary.flows[0].cwnd_mean_segments or math.nan
+theory = partial(declares, partial(Chapter, readings=WINDOWS, shared={"kind": Kind.THEORY}, unit="1"), "kelly2003")
 
 
 def _under_loss(p: float, cc: str, ssthresh: int, rate: str, duration: str) -> Arm:
@@ -50,11 +56,10 @@ def _under_loss(p: float, cc: str, ssthresh: int, rate: str, duration: str) -> A
     return Arm(RANDOM).set({**settings, "path.rate": rate, "duration": duration})
 
 
-@experiment("kelly2003/table-1", "Recovery of Standard TCP by rate")
-def table_1(lab: Lab) -> Report:
+@theory("table-1", "Recovery of Standard TCP by rate")
+def table_1(report: Chapter) -> None:
     """Window, recovery time and supporting loss rate at 200 ms, packets of 1500 bytes; and the same of section 1."""
     standard, scalable = Model("reno").core, Model("scalable").core
-    report = Chapter(lab)
     windows = {mbit: mbit * 1e6 * 0.2 / 12e3 for mbit in (1, 10, 100, 1000, 10000)}
     formulas: tuple[tuple[str, str, str, Callable[[float], float]], ...] = (
         ("window", "packets", "window at", lambda w: w),
@@ -79,16 +84,16 @@ def table_1(lab: Lab) -> Report:
         (round_trips, "RTT", "doubling of Scalable TCP", published("Sec 1", "time to double sending rate"), doubling),
         ("recovery of Standard TCP, section 1", "min", "1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60),
     )
-    return report
 
 
 # b, as Table 2 names it and as a number, with a.
 TABLE_2 = (("1/2", 0.5, 0.04), ("1/4", 0.25, 0.02), ("1/8", 0.125, 0.01), ("1/16", 0.0625, 0.005))
 
 
-@experiment("kelly2003/table-2", "Variation, recovery, halving and doubling of Scalable TCP by a and b", RECOVERY)
-def table_2(lab: Lab) -> Report:
+@theory("table-2", "Variation, recovery, halving and doubling of Scalable TCP by a and b", "recovery")
+def table_2(report: Chapter) -> None:
     """Formulas, and simulations of the same: recovery after one forced loss, and variation under random loss."""
+    lab, report.looks = report.lab, (5, 10)
 
     def arm(_: str, at: Point) -> Arm:
         if "segments" in at:
@@ -102,9 +107,7 @@ def table_2(lab: Lab) -> Report:
         cc = f'{{ name = "scalable", a = {at["increase"]}, b = {at["decrease"]} }}'
         return _under_loss(at["p"], cc, window, rate, lab.pick("1000 s", "300 s"))
 
-    report = theory(
-        lab, arm=arm, readings={"window": Reading(_window), "variation": Reading(_variation)}, looks=(5, 10)
-    )
+    report.arm = arm
     formulas: tuple[tuple[str, str, str, Callable[..., float]], ...] = (
         ("variation of the rate", "1", "coefficient of variation of rate", lambda core: core.variation(1e4, 0.2)),
         ("recovery", "RTT", "packet loss recovery time", lambda core: core.recovery(1e4, 0.2)),
@@ -143,44 +146,10 @@ def table_2(lab: Lab) -> Report:
                 f"{standard}, 1.05 W/2 RTT after the loss", partial(_after_loss, lambda w: 1.05 * w / 2), above=1
             ).at(few),
         ),
-        looks=FIXED,
+        looks=ONCE,
     )
-    _variations(report)
-    return report
-
-
-def _after_loss(round_trips: Callable[[float], float], run: Run) -> float | None:
-    """The window some round trips after the first reduction and its repair, which takes one, over that before it.
-
-    None if nothing was lost that long before the end.
-    """
-    windows = run.flows["cwnd_segments"].to_numpy()
-    reduced = np.flatnonzero(np.diff(windows) < 0)
-    if not len(reduced):
-        return None
-    before = float(windows[reduced[0]])
-    then = int(reduced[0]) + 2 + round(round_trips(before))
-    return float(windows[then]) / before if then < len(windows) else None
-
-
-def _growth(run: Run, round_trips: int) -> float:
-    """The window after some round trips over the first."""
-    windows = run.flows["cwnd_segments"].to_numpy()
-    return float(windows[round_trips] / windows[0])
-
-
-def _variation(run: Run) -> float:
-    windows = _measured_windows(run)
-    return float(windows.std() / windows.mean())
-
-
-def _measured_windows(run: Run) -> npt.NDArray[np.float64]:
-    return run.flows.filter(pl.col("time_s") >= run.summary.from_s)["cwnd_segments"].to_numpy()
-
-
-def _variations(report: Chapter) -> None:
-    """The variation of the rate under random loss, and the mean windows, beside formulas with and without an approximation."""
-    grid = {"p": report.lab.pick((1e-4, 1e-5), (1e-4,)), "name decrease increase": TABLE_2}
+    # The variation of the rate under random loss, and the mean windows, beside formulas with and without an approximation.
+    grid = {"p": lab.pick((1e-4, 1e-5), (1e-4,)), "name decrease increase": TABLE_2}
     variation, window = (Points("b = {name}, p = {p:g}", read).at(grid) for read in ("variation", "window"))
     report.rows(
         "variation of the window, sqrt(-ln(1 - b)/b - 1)",
@@ -222,17 +191,37 @@ def _variations(report: Chapter) -> None:
     )
 
 
-@experiment(
-    "kelly2003/figure-3",
+def _after_loss(round_trips: Callable[[float], float], run: Run) -> float | None:
+    """The window some round trips after the first reduction and its repair, which takes one, over that before it.
+
+    None if nothing was lost that long before the end.
+    """
+    windows = run.flows["cwnd_segments"].to_numpy()
+    reduced = np.flatnonzero(np.diff(windows) < 0)
+    if not len(reduced):
+        return None
+    before = float(windows[reduced[0]])
+    then = int(reduced[0]) + 2 + round(round_trips(before))
+    return float(windows[then]) / before if then < len(windows) else None
+
+
+def _growth(run: Run, round_trips: int) -> float:
+    """The window after some round trips over the first."""
+    windows = run.flows["cwnd_segments"].to_numpy()
+    return float(windows[round_trips] / windows[0])
+
+
+@theory(
+    "figure-3",
     "Mean windows of Scalable and Standard TCP under random loss",
-    RANDOM,
+    "random-loss",
     choices=("a round-trip time of 100 ms; each packet is acknowledged, so that the growth is that of the formulas.",),
 )
-def figure_3(lab: Lab) -> Report:
+def figure_3(report: Chapter) -> None:
     """Response functions and stability."""
-    systems = {"Scalable TCP": "scalable", "Standard TCP": "reno"}
+    lab, systems = report.lab, {"Scalable TCP": "scalable", "Standard TCP": "reno"}
 
-    def mean_window(at: Point) -> float:
+    def by_formula(at: Point) -> float:
         return Model(systems[at["system"]]).response(at["p"], 0.1).window
 
     def arm(_: str, at: Point) -> Arm:
@@ -241,47 +230,11 @@ def figure_3(lab: Lab) -> Report:
             return _under_loss(p, cc, 8, "100 Mbit/s", lab.pick("1200 s", "300 s"))
         # Standard TCP takes half a minute between losses where these are rarest.
         duration = lab.pick("600 s" if cc == "scalable" else "6000 s", "200 s")
-        return _under_loss(p, cc, round(mean_window(at)), "5 Gbit/s", duration)
+        return _under_loss(p, cc, round(by_formula(at)), "5 Gbit/s", duration)
 
-    report = theory(lab, arm=arm, readings={"window": Reading(_window)})
-    _constants(report)
-    losses = lab.pick((1e-5, 1e-4, 1e-3), (1e-4, 1e-3))
-    report.rows(
-        "mean window, (a/b)/p and sqrt(1.5/p)",
-        "packets",
-        Points("{system}, p = {p:g}", "window").at(system=tuple(systems), p=losses, printed=mean_window),
-    )
+    report.arm = arm
 
-    def slope(*runs: Run) -> float:
-        return float(np.polyfit(np.log(losses), np.log([_window(run) for run in runs]), 1)[0])
-
-    report.claim(
-        "K03",
-        "The equilibrium window of Scalable TCP is (a/b)/p, that of Standard TCP sqrt(1.5/p) (section 3.1, figure 3).",
-        f"one flow under random loss from {losses[0]:g} to {losses[-1]:g}",
-        "slope of the logarithm of the mean window over that of the loss rate",
-        "the formulas: -1 and -1/2, within 0.05; the values themselves are beside the formulas above",
-        Points("{system}", slope, above=-1.05, below=-0.95).at(system="Scalable TCP").of(p=losses),
-        Points("{system}", slope, above=-0.55, below=-0.45).at(system="Standard TCP").of(p=losses),
-    )
-    _same_share(report)
-    _stability(report)
-
-    def draw() -> Figure:
-        figure = plot_response(FIGURES["kelly-3"], ["reno", "scalable"], 0)
-        for system, colour in (("Standard TCP", "C0"), ("Scalable TCP", "C1")):
-            found = lab.runs([arm("", {"system": system, "p": p}) for p in losses], lab.pick(5, 2))
-            means = [float(np.mean([_window(run) for run in runs])) for runs in found]
-            figure.axes[0].loglog(losses, means, "o", color=colour, markersize=3.5)
-        return figure
-
-    report.draw = draw
-    return report
-
-
-def _constants(report: Chapter) -> None:
-    """The numbers of section 3, from its own formulas."""
-
+    # The numbers of section 3, from its own formulas.
     def row(metric: str, ours: float) -> tuple[str, float, float]:
         return "Scalable TCP", published("Sec 3", metric), ours
 
@@ -310,12 +263,28 @@ def _constants(report: Chapter) -> None:
         "the response functions of figure 3 themselves meet at 16 packets and are a factor of 2 apart at 37.5. For a reader: Scalable TCP "
         "takes twice the share of Standard TCP much earlier than the text says."
     )
+    losses = lab.pick((1e-5, 1e-4, 1e-3), (1e-4, 1e-3))
+    report.rows(
+        "mean window, (a/b)/p and sqrt(1.5/p)",
+        "packets",
+        Points("{system}, p = {p:g}", "window").at(system=tuple(systems), p=losses, printed=by_formula),
+    )
 
+    def slope(*runs: Run) -> float:
+        return float(np.polyfit(np.log(losses), np.log([mean_window(run) for run in runs]), 1)[0])
 
-def _same_share(report: Chapter) -> None:
-    """Both algorithms above the legacy loss rate."""
-    losses = (0.006, 0.01, 0.02, 0.03, 0.04, 0.05)
-    ratio = Points("p = {p:g}", "window, over").at(p=losses, a="Scalable TCP", b="Standard TCP")
+    report.claim(
+        "K03",
+        "The equilibrium window of Scalable TCP is (a/b)/p, that of Standard TCP sqrt(1.5/p) (section 3.1, figure 3).",
+        f"one flow under random loss from {losses[0]:g} to {losses[-1]:g}",
+        "slope of the logarithm of the mean window over that of the loss rate",
+        "the formulas: -1 and -1/2, within 0.05; the values themselves are beside the formulas above",
+        Points("{system}", slope, above=-1.05, below=-0.95).at(system="Scalable TCP").of(p=losses),
+        Points("{system}", slope, above=-0.55, below=-0.45).at(system="Standard TCP").of(p=losses),
+    )
+    # Both algorithms above the legacy loss rate.
+    high = (0.006, 0.01, 0.02, 0.03, 0.04, 0.05)
+    ratio = Points("p = {p:g}", "window, over").at(p=high, a="Scalable TCP", b="Standard TCP")
     report.rows(
         "window over that of Standard TCP above the legacy loss rate",
         "1",
@@ -325,9 +294,9 @@ def _same_share(report: Chapter) -> None:
     )
     # Not every engine can run them.
     with suppress(UnsuitableError):
-        arms = [report.arm("", {"system": "Scalable TCP", "p": p}) for p in losses]
-        means = (np.mean([_above_legacy(run) for run in runs]) for runs in report.lab.runs(arms, report.lab.pick(5, 2)))
-        shares = ", ".join(f"{significant(float(mean), 2)} % at {p:g}" for p, mean in zip(losses, means, strict=True))
+        arms = [arm("", {"system": "Scalable TCP", "p": p}) for p in high]
+        means = (np.mean([_above_legacy(run) for run in runs]) for runs in lab.runs(arms, lab.pick(5, 2)))
+        shares = ", ".join(f"{significant(float(mean), 2)} % at {p:g}" for p, mean in zip(high, means, strict=True))
         report.notes.append(
             f"K02: the share of time in which the window of Scalable TCP is above 16 segments: {shares}."
         )
@@ -344,15 +313,7 @@ def _same_share(report: Chapter) -> None:
         means="The legacy loss rate is where Standard TCP's mean window is 16 segments, not where windows stay below that. The shares become "
         "equal over a range of loss rates, not at this one.",
     )
-
-
-def _above_legacy(run: Run) -> float:
-    """The share of samples with a window above 16 segments, in %."""
-    return 100 * float(np.mean(_measured_windows(run) > LEGACY_WINDOW))
-
-
-def _stability(report: Chapter) -> None:
-    """The fluid model, in which a queue of `buffer` packets drops with probability (rate/capacity)^buffer."""
+    # The fluid model, in which a queue of `buffer` packets drops with probability (rate/capacity)^buffer.
     report.claim(
         "K06",
         "Scalable TCP is locally stable if FIFO buffers hold at most 1/a = 100 packets and arrivals are Poisson (section 3.4).",
@@ -365,6 +326,21 @@ def _stability(report: Chapter) -> None:
     report.notes.append(
         f"K06 is a sufficient condition: oscillation without decay begins at pi/(2 a) = 157 packets ({beyond})."
     )
+
+    def draw() -> Figure:
+        figure = plot_response(FIGURES["kelly-3"], ["reno", "scalable"], 0)
+        for system, colour in (("Standard TCP", "C0"), ("Scalable TCP", "C1")):
+            found = lab.runs([arm("", {"system": system, "p": p}) for p in losses], lab.pick(5, 2))
+            means = [float(np.mean([mean_window(run) for run in runs])) for runs in found]
+            figure.axes[0].loglog(losses, means, "o", color=colour, markersize=3.5)
+        return figure
+
+    report.draw = draw
+
+
+def _above_legacy(run: Run) -> float:
+    """The share of samples with a window above 16 segments, in %."""
+    return 100 * float(np.mean(_measured_windows(run) > LEGACY_WINDOW))
 
 
 def _swing(buffer: float) -> float:
@@ -423,21 +399,21 @@ READINGS = {
     "web traffic": Reading(lambda run: carried(run)[1]),
     "share": Reading(_share, "%"),
 }
-measured = partial(Chapter, readings=READINGS, looks=COSTLY)
+measured = partial(declares, partial(Chapter, readings=READINGS, looks=COSTLY), "kelly2003")
 
 
-@experiment(
-    "kelly2003/table-3",
+@measured(
+    "table-3",
     "2 GB transfers completed in 20 minutes, by number of flows",
-    BULK,
+    "bulk",
     choices=CHOICES,
     quick=False,
 )
-def table_3(lab: Lab) -> Report:
+def table_3(report: Chapter) -> None:
     """Closed-loop transfers of three senders."""
-    few, *_, many = counts = lab.pick((1, 2, 4, 8, 16), (1, 4))
-    duration = lab.pick("1200 s", "120 s")
-    report = measured(lab, arm=lambda _, at: bulk(at["n"]).set({**COLUMNS[at["system"]], "duration": duration}))
+    few, *_, many = counts = report.lab.pick((1, 2, 4, 8, 16), (1, 4))
+    duration = report.lab.pick("1200 s", "120 s")
+    report.arm = lambda _, at: bulk(at["n"]).set({**COLUMNS[at["system"]], "duration": duration})
     for system in COLUMNS:
         rows = {"n printed": [(n, published("Table 3", f", {n} flows", system=system)) for n in counts]}
         report.rows(system, "transfers in 1200 s", Points("{n} flows", "transfers").at(rows, system=system))
@@ -507,7 +483,6 @@ def table_3(lab: Lab) -> Report:
         .of(n=(few, "more")),
         rule="some",
     )
-    return report
 
 
 def _gain(choose: Callable[..., float], *runs: Run) -> float:
@@ -516,17 +491,17 @@ def _gain(choose: Callable[..., float], *runs: Run) -> float:
     return choose(100 * (after / before - 1) for before, after in zip(done[::2], done[1::2], strict=True))
 
 
-@experiment(
-    "kelly2003/table-5",
+@measured(
+    "table-5",
     "Web traffic beside eight bulk transfers",
-    WEB,
+    "web",
     choices=(*CHOICES, "web users begin with a think time; sizes of objects follow Table 4 without truncation."),
     quick=False,
 )
-def table_5(lab: Lab) -> Report:
+def table_5(report: Chapter) -> None:
     """4200 web users, alone and with eight bulk transfers of each kind."""
-    duration, beside = {"duration": lab.pick("1200 s", "60 s")}, {NO_BULK: {"flow": "[]"}, **COLUMNS}
-    report = measured(lab, arm=lambda _, at: Arm(WEB).set({**beside[at["system"]], **duration}))
+    duration, beside = {"duration": report.lab.pick("1200 s", "60 s")}, {NO_BULK: {"flow": "[]"}, **COLUMNS}
+    report.arm = lambda _, at: Arm(WEB).set({**beside[at["system"]], **duration})
     for group, unit, reading, systems, locator, metric in (
         ("web traffic", "GB in 1200 s", "web traffic", beside, "Table 5", "web traffic"),
         ("bulk transfers", "in 1200 s", "transfers", COLUMNS, "Table 5", "2 GB transfers"),
@@ -565,4 +540,3 @@ def table_5(lab: Lab) -> Report:
         .at(standard=(UNMODIFIED, MODIFIED))
         .of(system=("standard", SCALABLE)),
     )
-    return report

@@ -1,6 +1,6 @@
 """Runs the scenarios of experiments on a kernel's own TCP: the running one in real time (`linux`), or an image in virtual time (`kernel`).
 
-A kernel decides much of its stack itself. `for_kernel` leaves out what it cannot be told and names it; what would make another
+A kernel decides much of its stack itself. `express` leaves out what it cannot be told and names it; what would make another
 experiment of a scenario, such as another slow start, is refused.
 """
 
@@ -27,7 +27,7 @@ OWN = {"hstcp": "highspeed", "scalable": "scalable", "htcp": "htcp", "bic": "bic
 TRIES = 2
 
 
-def for_kernel(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
+def express(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
     """The scenario as a kernel can run it, and what the kernel decides itself, with what the scenario asked for.
 
     Raises `UnsuitableError` with a line for each thing that a kernel cannot do.
@@ -71,21 +71,6 @@ def _with_its_parameters(name: str, settings: str) -> str:
     """The name of an algorithm of kernel/. Raises `ScenarioError` for a parameter that its file does not have."""
     _core.kernel_values(name, settings)
     return name
-
-
-def express(scenario: Scenario, engine: str) -> Scenario:
-    """The scenario as a kernel can run it. Raises `UnsuitableError` with the reasons if it cannot."""
-    return for_kernel(scenario, engine)[0]
-
-
-def differences(scenario: Scenario, engine: str) -> list[str]:
-    """What the kernel decides itself, with what a scenario asked for. Raises as `express` does."""
-    return for_kernel(scenario, engine)[1]
-
-
-def at_once(cores: int, engine: str) -> int:
-    """How many runs may take place together: in real time one, whose links need a processor of their own."""
-    return 1 if engine == "linux" else cores
 
 
 def run(scenario: Scenario, cancel: _core.Cancel | None = None) -> Run:

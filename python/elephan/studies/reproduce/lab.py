@@ -2,9 +2,9 @@
 
 import csv
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +37,7 @@ from elephan.studies.reproduce.judge import (
 from elephan.studies.sweeps.worker import VersionMismatchError, code_version, identity
 
 T = TypeVar("T")
+K = TypeVar("K")
 Engine = Literal["sim", "kernel", "linux", "ns2"]
 # Every source, and its name on the page.
 SOURCES = {
@@ -46,9 +47,8 @@ SOURCES = {
     "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
-# Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
-# or raises `UnsuitableError`; `differences(scenario, engine)`, what its stack then does otherwise, in words; `run(scenario, cancel)`; and
-# `at_once(cores, engine)`, the number of runs that may take place together.
+# Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it,
+# with what its stack then does otherwise, in words, or raises `UnsuitableError`; and `run(scenario, cancel)`.
 OTHERS: Mapping[Engine, str] = {
     "ns2": "elephan.studies.reproduce.ns2",
     "kernel": "elephan.studies.reproduce.kernels",
@@ -56,6 +56,8 @@ OTHERS: Mapping[Engine, str] = {
 }
 # The numbers of repeats after which a claim or a comparison is judged, in full and with `--quick`.
 LOOKS, QUICK_LOOKS = (5, 10, 20), (2,)
+# Those of runs in which nothing is random: the second says what all others would.
+ONCE = (2,)
 # The name of the set of choices where there is only one.
 ONLY = ""
 
@@ -161,7 +163,11 @@ class Report:
         A laboratory that tests certain claims only compares nothing.
         """
         asked = () if self.lab.claims else tuple(quantities)
-        made = self.lab.compare(group, unit, asked, kind, band, looks, reason, cause_of, changed)
+        rows = self.lab.compare(asked, band, looks)
+        if kind == Kind.SIMULATION and self.lab.engine in ("kernel", "linux"):
+            kind = Kind.KERNEL
+        first = next((command(one.arms[0]) for one in asked if one.arms), "")
+        made = Comparison(group, unit, kind, band, rows, agreement(rows), reason, cause_of, changed, first)
         if asked:
             self.comparisons.append(made)
         return made
@@ -270,9 +276,9 @@ class Lab:
         scenario = load(path, {**dict(arm.settings), "seed": str(seed)}, large=True)
         if self.engine == "sim":
             return scenario
-        other = _other(self.engine)
-        expressed: Scenario = other.express(scenario, self.engine)
-        self.differences |= dict.fromkeys(other.differences(scenario, self.engine))
+        expressed: Scenario
+        expressed, differences = _other(self.engine).express(scenario, self.engine)
+        self.differences |= dict.fromkeys(differences)
         return expressed
 
     def runs(self, arms: Sequence[Arm], repeats: int) -> list[list[Run]]:
@@ -298,7 +304,8 @@ class Lab:
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
         cancel = _core.Cancel()
-        local = ThreadPoolExecutor(self._at_once())
+        # In real time one run at a time, whose links need a processor of their own.
+        local = ThreadPoolExecutor(1 if self.engine == "linux" else core_count())
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
         waiting: dict[Future[Run], Path] = {}
@@ -324,121 +331,76 @@ class Lab:
         finally:
             local.shutdown(cancel_futures=True)
 
-    def _at_once(self) -> int:
-        cores = core_count()
-        return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores, self.engine))
-
-    def compare(
-        self,
-        group: str,
-        unit: str,
-        quantities: Sequence[Quantity],
-        kind: Kind,
-        band: float,
-        looks: Sequence[int],
-        reason: str,
-        cause_of: str,
-        changed: str,
-    ) -> Comparison:
+    def compare(self, quantities: Sequence[Quantity], band: float, looks: Sequence[int]) -> tuple[Row, ...]:
         """Compare published numbers with ours; repeats are added while a row is undecided."""
         looks = self.pick(tuple(looks), QUICK_LOOKS)
-        rows: list[Row | None] = [None] * len(quantities)
+        rows: dict[int, Row] = {}
         for repeats in looks[: self.most_looks]:
-            open_ = [
-                i
-                for i, row in enumerate(rows)
-                if row is None or (row.agrees is None and self._more(row, quantities[i]))
-            ]
-            if not open_:
-                break
-            samples = self._samples([(quantities[i].arms, quantities[i].read, ()) for i in open_], repeats)
-            for i, (values, unusable, same) in zip(open_, samples, strict=True):
-                row = compared(quantities[i], values, band, len(looks), same=same)
-                rows[i] = replace(row, agrees=None, unusable=unusable) if unusable else row
-        made = tuple(row for row in rows if row is not None)
-        first = next((one.arms[0] for one in quantities if one.arms), None)
-        return Comparison(
-            group,
-            unit,
-            Kind.KERNEL if kind == Kind.SIMULATION and self.engine in ("kernel", "linux") else kind,
-            band,
-            made,
-            agreement(made),
-            reason,
-            cause_of,
-            changed,
-            command(first) if first is not None else "",
-        )
-
-    def _more(self, row: Row, quantity: Quantity) -> bool:
-        return bool(quantity.arms) and not row.unusable and not row.found.same
+            open_ = {
+                i: one
+                for i, one in enumerate(quantities)
+                if (row := rows.get(i)) is None
+                or (row.agrees is None and one.arms and not row.unusable and not row.found.same)
+            }
+            for i, values, why in self._samples(open_, repeats):
+                rows[i] = compared(open_[i], values, band, len(looks), **why)
+        return tuple(rows.values())
 
     def test(self, claim: Claim, sets: Mapping[str, Sequence[Place]], looks: Sequence[int]) -> Judgement:
         """Test a claim; repeats are added at the places, and in the sets, that are undecided."""
         looks = self.pick(tuple(looks), QUICK_LOOKS)
-        findings: dict[str, list[Finding | None]] = {name: [None] * len(places) for name, places in sets.items()}
-        verdicts: dict[str, Verdict] = {}
+        findings: dict[str, dict[int, Finding]] = {name: {} for name in sets}
+        verdicts = dict.fromkeys(sets, Verdict.UNDECIDED)
         for repeats in looks[: self.most_looks]:
-            open_ = [
-                (name, i)
+            open_ = {
+                (name, i): place
                 for name, places in sets.items()
-                if verdicts.get(name, Verdict.UNDECIDED) == Verdict.UNDECIDED
+                if verdicts[name] == Verdict.UNDECIDED
                 for i, place in enumerate(places)
-                if (one := findings[name][i]) is None
+                if (one := findings[name].get(i)) is None
                 or (_is_open(one, claim.rule) and place.arms and not one.found.same)
-            ]
-            if not open_:
-                break
-            asked = [(sets[name][i].arms, sets[name][i].read, sets[name][i].may_collapse) for name, i in open_]
-            for (name, i), (values, unusable, same) in zip(open_, self._samples(asked, repeats), strict=True):
-                place = sets[name][i]
-                # A contradiction between sets may come from any place of any set.
-                one = judged(place, values, len(looks), len(sets[name]) * len(sets), same=same)
-                findings[name][i] = replace(one, holds=None, alone=False, unusable=unusable) if unusable else one
-            verdicts = {
-                name: decided([one for one in found if one is not None], claim.rule) for name, found in findings.items()
             }
-        made = {name: tuple(one for one in found if one is not None) for name, found in findings.items()}
+            for (name, i), values, why in self._samples(open_, repeats):
+                # A contradiction between sets may come from any place of any set.
+                count = len(sets[name]) * len(sets)
+                findings[name][i] = judged(open_[name, i], values, len(looks), count, **why)
+            verdicts = {name: decided(list(found.values()), claim.rule) for name, found in findings.items()}
+        made = {name: tuple(found.values()) for name, found in findings.items()}
         return Judgement(claim, over_sets(list(verdicts.values())), made, verdicts)
 
     def _samples(
-        self, asked: "Sequence[tuple[tuple[Arm, ...], Callable[..., Sample], tuple[int, ...]]]", repeats: int
-    ) -> list[tuple[list[Sample], str, bool]]:
-        """For each of the arms with their reader: samples of the repeats, why they cannot be used if so, and whether the runs are equal."""
+        self, asked: Mapping[K, Place | Quantity], repeats: int
+    ) -> Iterator[tuple[K, list[Sample], dict[str, Any]]]:
+        """For each place or number: samples of the repeats, and either whether the runs are equal or why they are unusable."""
         scenarios: dict[tuple[Arm, int], Scenario] = {}
         refused: dict[Arm, str] = {}
-        for arm in dict.fromkeys(arm for arms, *_ in asked for arm in arms):
+        seeds = range(1, repeats + 1)
+        for arm in dict.fromkeys(arm for one in asked.values() for arm in one.arms):
             try:
-                scenarios |= {(arm, seed): self.scenario(arm, seed) for seed in range(1, repeats + 1)}
+                scenarios |= {(arm, seed): self.scenario(arm, seed) for seed in seeds}
             except UnsuitableError as error:
                 refused[arm] = str(error)
         runs = dict(zip(scenarios, self.run(list(scenarios.values())), strict=True))
-        found: list[tuple[list[Sample], str, bool]] = []
-        for arms, read, may_collapse in asked:
-            reasons = [refused[arm] for arm in arms if arm in refused]
-            if not arms and self.engine != "sim":
-                reasons = ["a formula, which needs no engine"]
-            if not reasons and len({scenarios[arm, 1].to_json() for arm in arms}) < len(set(arms)):
-                reasons = [
-                    f"{self.engine}: expected arms that differ, found none: it cannot be told what distinguishes them"
-                ]
-            if not reasons:
-                reasons = [
-                    why
-                    for index, arm in enumerate(arms)
-                    if index not in may_collapse
-                    for seed in range(1, repeats + 1)
-                    if (why := dead(runs[arm, seed]))
-                ]
-            if reasons:
-                found.append(([], reasons[0], False))
+
+        def unusable(one: Place | Quantity) -> Iterator[str]:
+            yield from (refused[arm] for arm in one.arms if arm in refused)
+            if not one.arms and self.engine != "sim":
+                yield "a formula, which needs no engine"
+            if len({scenarios[arm, 1].to_json() for arm in one.arms}) < len(set(one.arms)):
+                yield f"{self.engine}: expected arms that differ, found none: it cannot be told what distinguishes them"
+            may_collapse = one.may_collapse if isinstance(one, Place) else ()
+            alive = [arm for index, arm in enumerate(one.arms) if index not in may_collapse]
+            yield from filter(None, (dead(runs[arm, seed]) for arm in alive for seed in seeds))
+
+        for key, one in asked.items():
+            if why := next(unusable(one), ""):
+                yield key, [], {"unusable": why}
                 continue
-            repeated = [[runs[arm, seed] for arm in arms] for seed in range(1, repeats + 1)] if arms else []
+            repeated = [[runs[arm, seed] for arm in one.arms] for seed in seeds] if one.arms else []
             same = repeats > 1 and all(
                 run.summary == first.summary for row in repeated for run, first in zip(row, repeated[0], strict=True)
             )
-            found.append(([read(*row) for row in repeated], "", same))
-        return found
+            yield key, [one.read(*row) for row in repeated], {"same": same}
 
 
 def _cost_s(made: Run) -> float:

@@ -12,9 +12,9 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, mean_window, reached
 from elephan.studies.reproduce.judge import Arm, Kind, Time
-from elephan.studies.reproduce.lab import number, printed
+from elephan.studies.reproduce.lab import ONCE, number, printed
 from elephan.studies.theory import Model
 
 ALL = TCP, LTCP, HSTCP = "Standard TCP (SACK)", "LTCP", "HighSpeed TCP"
@@ -27,8 +27,6 @@ LAYERS = {k: layer for k in range(1, 31) if (layer := Model("ltcp").core.layer(k
 RTT_S = 0.1
 # The window that fills 1 Gbit/s for 100 ms with packets of 1040 bytes, in segments.
 OPTIMAL = 1e9 * RTT_S / 8320
-# Nothing random happens to one flow alone: a second run shows that repeats are the same.
-SAME = (2,)
 # A run of 1200 s at 1 Gbit/s takes 12 s of processor time.
 COSTLY = (3, 6, 10)
 CHOICES = (
@@ -135,7 +133,7 @@ def figure_3(report: Chapter) -> None:
     ):
         table[metric] = {k: number("ltcp2003", "Fig 3", f"{metric}, K={k}") for k in range(first, 18)}
         report.formula(group, unit, 0.01, *((f"K = {k}", x, LAYERS[k][index]) for k, x in table[metric].items()))
-    layers, report.looks = report.lab.pick((5, 7, 9, 11, 13), (5, 7, 9)), SAME
+    layers, report.looks = report.lab.pick((5, 7, 9, 11, 13), (5, 7, 9)), ONCE
     climb = CLIMB.set({"duration": report.lab.pick("400 s", "200 s")})
     claiming, recovery = table["claiming bandwidth"], table["packet loss recovery"]
     factors = [(k, 0.9 * claiming[k], 1.1 * claiming[k]) for k in layers]
@@ -214,24 +212,18 @@ def figure_4(report: Chapter) -> None:
         "0: no difference. The source prints a picture only",
         Points("first at the optimal window", _first).at(pair),
         Points("window after the first loss over that before, LTCP minus Standard TCP", _kept, "less").at(pair),
-        looks=SAME,
+        looks=ONCE,
     )
     runs = {name: run for name, (run,) in zip(arms, report.lab.runs(list(arms.values()), 1), strict=True)}
-    times = {name: _reached(run) for name, run in runs.items()}
-    reached = [f"{name} {'at' if at.seen else 'not before'} {at.seconds:.0f} s" for name, at in times.items()]
-    report.notes.append(f"The window is the bandwidth-delay product: {', '.join(reached)}.")
+    times = {name: reached(OPTIMAL, run) for name, run in runs.items()}
+    texts = [f"{name} {'at' if at.seen else 'not before'} {at.seconds:.0f} s" for name, at in times.items()]
+    report.notes.append(f"The window is the bandwidth-delay product: {', '.join(texts)}.")
     report.draw = partial(_windows, runs)
-
-
-def _reached(run: Run) -> Time:
-    """When the window is the bandwidth-delay product."""
-    at = run.flows.filter(pl.col("cwnd_segments") >= OPTIMAL)["time_s"]
-    return Time(float(at[0]), seen=True) if len(at) else Time(run.summary.to_s, seen=False)
 
 
 def _first(*runs: Run) -> float | None:
     """1 if LTCP reaches the product first, -1 if Standard TCP does, 0 if both do at once; undefined if neither does."""
-    ltcp, tcp = (at.seconds if at.seen else math.inf for at in map(_reached, runs))
+    ltcp, tcp = (at.seconds if at.seen else math.inf for at in (reached(OPTIMAL, run) for run in runs))
     return None if ltcp == tcp == math.inf else float((ltcp < tcp) - (ltcp > tcp))
 
 
@@ -272,7 +264,7 @@ def _windows(runs: Mapping[str, Run]) -> Figure:
 )
 def figure_5(report: Chapter) -> None:
     """10 Mbit/s to 2.4 Gbit/s, three algorithms, two queues."""
-    rates, report.looks = report.lab.pick((10, 100, 1000, 2400), (10, 100)), SAME
+    rates, report.looks = report.lab.pick((10, 100, 1000, 2400), (10, 100)), ONCE
 
     def arm(chosen: str, at: Point) -> Arm:
         cc, rate = SYSTEMS[at["system"]], at["rate"]
@@ -451,7 +443,7 @@ def _closer(run: Run) -> float:
 def figure_7(report: Chapter) -> None:
     """2, 4, 6 and 10 flows."""
     counts, end = report.lab.pick(((2, 4, 6, 10), "800 s"), ((2, 4), "400 s"))
-    report.looks, report.arm = SAME, lambda _, at: FAIRNESS.set({"flow.count": f"{at['n']}", "duration": end})
+    report.looks, report.arm = ONCE, lambda _, at: FAIRNESS.set({"flow.count": f"{at['n']}", "duration": end})
 
     def rates(of: Callable[[list[float]], float], run: Run) -> float:
         return of([flow.goodput_bit_s / 1e6 for flow in run.summary.flows])
@@ -536,14 +528,14 @@ def figure_9(report: Chapter) -> None:
             every = round(1 / float(p))
             regular = used.at(p=p, set={"path.loss": f'{{ name = "periodic", every = {every} }}'})
             changed = f"every {every}th packet is lost"
-            report.rows(f"{group}, regular", "Mbit/s", regular, looks=SAME, cause_of=group, changed=changed)
+            report.rows(f"{group}, regular", "Mbit/s", regular, looks=ONCE, cause_of=group, changed=changed)
     if "1e-11" in losses:
         group = "utilisation at 1e-11"
         report.rows(
             f"{group}, from 400 s on",
             "Mbit/s",
             used.at(p="1e-11", system=TCP, set={"duration": "2400 s", "measure.from": "400 s"}),
-            looks=SAME,
+            looks=ONCE,
             cause_of=group,
             changed="the 2000 s begin at 400 s, without the first part of Standard TCP's climb after slow start",
         )
@@ -584,9 +576,6 @@ def figure_10(report: Chapter) -> None:
         largest: Any = run.flows.filter((pl.col("flow") == 0) & TIME.is_between(100, 300))["cwnd_segments"].max()
         return float(next(k for k in range(1, 30) if (largest or 0.0) <= LAYERS[k + 1][1]))
 
-    def window(run: Run) -> float | None:
-        return run.summary.flows[0].cwnd_mean_segments
-
     def beside_four(run: Run) -> float:
         ltcp, *four = (flow.goodput_bit_s for flow in run.summary.flows)
         return ltcp / (sum(four) / len(four))
@@ -599,7 +588,7 @@ def figure_10(report: Chapter) -> None:
         "LTCP's goodput over the mean of the four; its mean window, both from 400 s on",
         "45/55 and 55/45, the source's own criterion of convergence (section 4.2); W_T = 50 segments",
         Points("goodput over the mean of the four", beside_four, above=45 / 55, below=55 / 45).at(arm=SLOW),
-        Points("mean window", window, below=50, unit="segments").at(arm=SLOW),
+        Points("mean window", mean_window, below=50, unit="segments").at(arm=SLOW),
     )
     ((run,),) = report.lab.runs([SLOW], 1)
     report.draw = partial(run.plot, "cwnd")

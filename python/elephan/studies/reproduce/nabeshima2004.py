@@ -15,7 +15,7 @@ from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.declare import Chapter, Grid, Point, Points, Reading, Sets, declares, points
 from elephan.studies.reproduce.judge import ALPHA, Arm, Time, interval
-from elephan.studies.reproduce.lab import figures, number
+from elephan.studies.reproduce.lab import ONCE, figures, number
 from elephan.studies.theory import Model
 
 ALONE, BACKGROUND = "convergence", "background"
@@ -28,6 +28,8 @@ ALONE_S, BACKGROUND_S = 700, 300
 # The source repeats each simulation 15 times.
 LOOKS = (15, 30)
 COUNTS, RATES_MBIT_S = (2, 4, 10), (100, 250, 500, 1000)
+# What varies in a figure: the label of its axis, and the unit of its values in words.
+AXES = {"flows": ("flows", "flows"), "rate": ("bandwidth (Mbit/s)", "Mbit/s")}
 # Sets of background: none of their numbers is published.
 LOADS: Mapping[str, dict[str, str]] = {
     "20 flows and 50 web users": {},
@@ -187,7 +189,7 @@ def figure_5(report: Chapter) -> None:
         f"{group}, flow 1 at 0 s",
         "s",
         each.at(set={"flow.0.start": "0 s", "duration": "500 s"}),
-        looks=(2,),
+        looks=ONCE,
         cause_of=group,
         changed="flow 1 starts at 0 s exactly, as in the figure",
     )
@@ -244,10 +246,13 @@ def _median(repeats: Sequence[Run], part: float = 1.0) -> str:
     return interval([convergence(run, part) for run in repeats], "median", ALPHA).text
 
 
-def _note_slow_start(report: Chapter, runs: Runs, at: Sequence[str]) -> None:
-    count = len(runs[OLD][0])
-    what = f"Runs of {count} in which the last flow exceeds its share before its window is reduced a second time"
-    _note(report, what, runs, [f" with {x}" for x in at], lambda repeats: sum(map(_at_once, repeats)))
+def _over(report: Chapter, key: str, values: Sequence[int], scenario: str = ALONE) -> None:
+    """Draw the times over the values of a key of points, and note how many runs converged by slow start alone."""
+    label, unit = AXES[key]
+    runs = _runs(report, {key: values, "scenario": scenario})
+    what = f"Runs of {len(runs[OLD][0])} in which the last flow exceeds its share before its window is reduced a second time"
+    _note(report, what, runs, [f" with {x} {unit}" for x in values], lambda repeats: sum(map(_at_once, repeats)))
+    report.draw = partial(_curves, runs, values, label)
 
 
 def _curves(runs: Runs, values: Sequence[int], label: str) -> Figure:
@@ -303,9 +308,7 @@ def figure_6(report: Chapter) -> None:
         BEFORE.at(first=2, second=counts[1:], system=NEW),
         means=IN_SLOW_START,
     )
-    runs = _runs(report, {"flows": counts})
-    _note_slow_start(report, runs, [f"{n} flows" for n in counts])
-    report.draw = partial(_curves, runs, counts, "flows")
+    _over(report, "flows", counts)
 
 
 @alone("figure-7", "Convergence time of two flows by bandwidth")
@@ -326,7 +329,7 @@ def figure_7(report: Chapter) -> None:
     # The mechanism may leave a flow just below its share for long.
     nearly = "Median time in s until the last flow has nine tenths of its share"
     _note(report, nearly, runs, at, partial(_median, part=0.9))
-    report.draw = partial(_curves, runs, rates, "bandwidth (Mbit/s)")
+    report.draw = partial(_curves, runs, rates, AXES["rate"][0])
 
 
 @loaded("figure-8", "Convergence time by number of flows, with background traffic")
@@ -356,9 +359,7 @@ def figure_8(report: Chapter) -> None:
         Points("synchronisation, {system}, {flows} flows", "synchronisation, less", below=0).at(both).of(compared),
         means=IN_SLOW_START,
     )
-    runs = _runs(report, {"flows": counts, "scenario": BACKGROUND})
-    _note_slow_start(report, runs, [f"{n} flows" for n in counts])
-    report.draw = partial(_curves, runs, counts, "flows")
+    _over(report, "flows", counts, BACKGROUND)
 
 
 @loaded("figure-9", "Convergence time of two flows by bandwidth, with background traffic")
@@ -375,6 +376,4 @@ def figure_9(report: Chapter) -> None:
         sets=Sets(tuple(LOADS), "A quarter of the background."),
         means=IN_SLOW_START,
     )
-    runs = _runs(report, {"rate": rates, "scenario": BACKGROUND})
-    _note_slow_start(report, runs, [f"{rate} Mbit/s" for rate in rates])
-    report.draw = partial(_curves, runs, rates, "bandwidth (Mbit/s)")
+    _over(report, "rate", rates, BACKGROUND)

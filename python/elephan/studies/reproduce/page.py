@@ -80,14 +80,16 @@ class _Sources:
 
     def __init__(self, archive: Archive):
         self.pictures = {"overview.svg": _overview(archive)}
-        self.pages = {source: "\n".join(_source(source, archive, self.pictures)) + "\n" for source in SOURCES}
+        self.pages = {f"{source}.md": "\n".join(_source(source, archive, self.pictures)) + "\n" for source in SOURCES}
 
     def write(self, folder: Path) -> None:
         for name, picture in self.pictures.items():
             save(picture, folder / name)
-        _leave_the_picture(folder / "overview.svg")
-        for source, text in self.pages.items():
-            with new_file(folder / f"{source}.md") as new:
+        # Links of an SVG open in the page that shows it, which matplotlib cannot say.
+        drawn = (folder / "overview.svg").read_text(encoding="utf-8")
+        linked = drawn.replace("<a xlink:href=", '<a target="_top" xlink:href=')
+        for name, text in {"overview.svg": linked, **self.pages}.items():
+            with new_file(folder / name) as new:
                 new.write_text(text, encoding="utf-8")
 
 
@@ -101,7 +103,14 @@ def _beside(archive: Archive) -> Archive:
 
 
 def _overview(archive: Archive) -> Figure:
-    return overview(_squares(_full(archive)), list(SOURCES.values()))
+    """For each source a square for each comparison and claim: verdict and address, seen from the folder of the picture."""
+    squares: dict[str, list[tuple[str, str]]] = {source: [] for source in SOURCES}
+    for name, report in _full(archive).items():
+        source = name.split("/")[0]
+        of_groups = ((one, f"{name} {one['group']}") for one in report["comparisons"] if not one["cause_of"])
+        of_claims = ((one, one["claim"]) for one in report["claims"])
+        squares[source] += ((one["verdict"], f"{source}/#{anchor(to)}") for one, to in (*of_groups, *of_claims))
+    return overview(list(squares.values()), list(SOURCES.values()))
 
 
 def commands(folder: Path) -> Iterator[str]:
@@ -173,8 +182,7 @@ def _counts(full: Reports, beside: Archive) -> list[str]:
             found = Counter(one["verdict"] for report in reports for one in report[key] if _is_of_kind(one, kind))
             if any(found[verdict] for verdict in verdicts):
                 rows.append([text, *(str(found[verdict]) for verdict in verdicts)])
-        total = Table("", [*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
-        lines += [total.to_markdown().rstrip(), ""]
+        lines += _table([*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
     meanings = [f"- {coloured(verdict)}: {text}." for verdict, text in MEANINGS.items()]
     return [*lines, *meanings, ""]
 
@@ -208,45 +216,20 @@ def _versions(reports: Reports) -> str:
     return lead + (f"; {quick} by `--quick`, whose verdicts are marked and not counted." if quick else ", in full.")
 
 
-def _leave_the_picture(path: Path) -> None:
-    """Let links of an SVG open in the page that shows it, which matplotlib cannot say."""
-    text = path.read_text(encoding="utf-8").replace("<a xlink:href=", '<a target="_top" xlink:href=')
-    with new_file(path) as new:
-        new.write_text(text, encoding="utf-8")
-
-
-def _squares(full: Reports) -> list[list[tuple[str, str]]]:
-    """For each source: verdict and address of each comparison and claim, seen from the folder of the picture."""
-    return [
-        [
-            (one["verdict"], f"{source}/#{anchor(name)}")
-            for report in full.values()
-            if report["name"].startswith(f"{source}/")
-            for one, name in _judged(report)
-        ]
-        for source in SOURCES
-    ]
-
-
-def _judged(report: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    for one in report["comparisons"]:
-        if not one["cause_of"]:
-            yield one, f"{report['name']} {one['group']}"
-    for one in report["claims"]:
-        yield one, one["claim"]
+def _table(head: Sequence[Head], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [Table("", head, rows).to_markdown().rstrip(), ""]
 
 
 def _sources(full: Reports, pages: str) -> list[str]:
     verdicts = list(dict.fromkeys([*OF_COMPARISONS[:3], *OF_CLAIMS]))
-    rows = []
-    for source in SOURCES:
-        found: Counter[str] = Counter()
-        for name, report in full.items():
-            if name.startswith(f"{source}/"):
-                found.update(verdicts_of(report))
-        link = Markdown(f"[{markdown(SOURCES[source])}]({pages}/{source}.md)")
-        rows.append([link, *(str(found[verdict]) for verdict in verdicts)])
-    return [Table("", [*text_heads("source"), *map(Head, verdicts)], rows).to_markdown().rstrip(), ""]
+    found: dict[str, Counter[str]] = {source: Counter() for source in SOURCES}
+    for name, report in full.items():
+        found[name.split("/")[0]].update(verdicts_of(report))
+    rows = [
+        [Markdown(f"[{markdown(SOURCES[source])}]({pages}/{source}.md)"), *(str(counts[one]) for one in verdicts)]
+        for source, counts in found.items()
+    ]
+    return _table([*text_heads("source"), *map(Head, verdicts)], rows)
 
 
 def _claims(full: Reports, *verdicts: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -341,8 +324,8 @@ def _open(full: Reports, pages: str) -> list[str]:
             found = "; ".join(_of_set(one) for one in claim["sets"])
             rows.append([_link(name.split("/")[0], claim, pages), claim["sentence"], found])
         if rows:
-            table = Table("", text_heads("claim", "what the source says", "what was found"), rows)
-            lines += [f"## {title}", "", table.to_markdown().rstrip(), ""]
+            head = text_heads("claim", "what the source says", "what was found")
+            lines += [f"## {title}", "", *_table(head, rows)]
     return lines
 
 
@@ -369,8 +352,8 @@ def _contents(reports: Reports, pages: str) -> list[str]:
         rows.append([link, one.title, "--quick" if report["quick"] else "in full", text])
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
-    table = Table("", text_heads("experiment", "what", "run", "verdicts"), rows)
-    return ["## Experiments", "", head, "", table.to_markdown().rstrip(), ""]
+    table = _table(text_heads("experiment", "what", "run", "verdicts"), rows)
+    return ["## Experiments", "", head, "", *table]
 
 
 def _source(source: str, archive: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
@@ -383,12 +366,7 @@ def _source(source: str, archive: Archive, pictures: dict[str, Figure]) -> Itera
 def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
     name = report["name"]
     others = {engine: found[name] for engine, found in beside.items() if name in found}
-    yield from [
-        f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}',
-        "",
-        f"    {_command(report)}",
-        "",
-    ]
+    yield from [f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}', "", f"    {_command(report)}", ""]
     if report["quick"]:
         yield from ["**Fewer and shorter runs (`--quick`): these verdicts do not count.**", ""]
     if report["scenario"]:
@@ -400,7 +378,12 @@ def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure
             yield f"- In the column *{NAMES[engine]}*: {markdown(difference)}"
     if report["choices"] or others:
         yield ""
-    yield from _pictures(report, pictures)
+    picture = name.replace("/", "-")
+    if (figure := beside_print(report)) is not None:
+        pictures[f"{picture}-print.svg"] = figure
+        yield from [f"![{report['title']}: print and ours]({picture}-print.svg)", ""]
+    if report.get("picture"):
+        yield from [f"![{report['title']}]({report['picture']})", ""]
     for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
         has_cause = any(one["cause_of"] == comparison["group"] for one in report["comparisons"])
         yield from _comparison(name, comparison, table, has_cause=has_cause)
@@ -408,16 +391,6 @@ def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure
         yield from _claim(claim, _elsewhere(name, claim["claim"], beside))
     for note in report["notes"]:
         yield from [note, ""]
-
-
-def _pictures(report: dict[str, Any], pictures: dict[str, Figure]) -> Iterator[str]:
-    name = report["name"].replace("/", "-")
-    figure = beside_print(report)
-    if figure is not None:
-        pictures[f"{name}-print.svg"] = figure
-        yield from [f"![{report['title']}: print and ours]({name}-print.svg)", ""]
-    if report.get("picture"):
-        yield from [f"![{report['title']}]({report['picture']})", ""]
 
 
 def _comparison(name: str, comparison: dict[str, Any], table: Table, *, has_cause: bool) -> Iterator[str]:
@@ -459,12 +432,12 @@ def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> It
     yield ""
     places = places_of(claim, others)
     if places is not None:
-        table = places.to_markdown().rstrip()
-        yield from _folded(table, f"{len(places.rows)} places") if len(places.rows) > MOST_SHOWN else (table, "")
-
-
-def _folded(text: str, summary: str) -> Iterator[str]:
-    yield from ['<details markdown="1">', f"<summary>{summary}</summary>", "", text, "", "</details>", ""]
+        folded = len(places.rows) > MOST_SHOWN
+        if folded:
+            yield from ['<details markdown="1">', f"<summary>{len(places.rows)} places</summary>", ""]
+        yield from [places.to_markdown().rstrip(), ""]
+        if folded:
+            yield from ["</details>", ""]
 
 
 def _untested(reports: Reports) -> list[str]:
@@ -473,6 +446,5 @@ def _untested(reports: Reports) -> list[str]:
     left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
     if not left:
         return []
-    rows: Sequence[Sequence[str]] = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
-    table = Table("", text_heads("claim", "source", "what it says"), rows)
-    return ["## Claims that are not tested yet", "", table.to_markdown().rstrip()]
+    rows = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
+    return ["## Claims that are not tested yet", "", *_table(text_heads("claim", "source", "what it says"), rows)[:1]]

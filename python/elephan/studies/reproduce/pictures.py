@@ -33,7 +33,7 @@ LOG_FROM = 50
 
 def overview(squares: Sequence[Sequence[tuple[str, str]]], names: Sequence[str]) -> Figure:
     """All verdicts as squares, a block for each source; each square (verdict, address) leads to its place."""
-    with mpl.rc_context(STYLE | {"svg.hashsalt": "elephan"}):
+    with mpl.rc_context(STYLE):
         rows = [max(1, math.ceil(len(one) / ACROSS)) for one in squares]
         height = sum(rows) + 1.6 * len(rows) + 2.2
         figure = Figure(figsize=(9, 9 * height / (ACROSS + 1)))
@@ -48,8 +48,7 @@ def overview(squares: Sequence[Sequence[tuple[str, str]]], names: Sequence[str])
             for number, square in enumerate(one):
                 _square(axes, number % ACROSS, top + number // ACROSS, *square)
             top += lines + 0.4
-        marks = {verdict: MARKS[verdict] for verdict in MARKS}
-        handles = [Patch(color=colour, label=f"{letter}: {verdict}") for verdict, (colour, letter) in marks.items()]
+        handles = [Patch(color=colour, label=f"{letter}: {verdict}") for verdict, (colour, letter) in MARKS.items()]
         figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=7)
         return figure
 
@@ -72,7 +71,7 @@ def beside_print(report: dict[str, Any]) -> Figure | None:
     ]
     if not groups:
         return None
-    with mpl.rc_context(STYLE | {"svg.hashsalt": "elephan"}):
+    with mpl.rc_context(STYLE):
         across = min(3, len(groups))
         down = math.ceil(len(groups) / across)
         tall = [max(len(one["rows"]) for one in groups[i * across : (i + 1) * across]) for i in range(down)]
@@ -108,10 +107,14 @@ def _panel(axes: Axes, group: dict[str, Any], *, first: bool) -> None:
     elif values and min(values) >= 0:
         axes.set_xlim(left=0)
     if first:
-        axes.plot([], [], "D", color=COLOURS[6], markersize=4, fillstyle="none", label=_printed(group))
+        axes.plot(
+            [],
+            [],
+            "D",
+            color=COLOURS[6],
+            markersize=4,
+            fillstyle="none",
+            label="theory" if group["kind"] == "theory" else "print",
+        )
         axes.plot([], [], "o-", color=MARKS[Verdict.AGREES][0], markersize=3.5, label="ours, with its interval")
         axes.legend(fontsize=6, loc="best")
-
-
-def _printed(group: dict[str, Any]) -> str:
-    return "theory" if group["kind"] == "theory" else "print"

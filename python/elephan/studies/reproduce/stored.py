@@ -27,10 +27,7 @@ def report_place(folder: Path, name: str, *, quick: bool, engine: Engine = "sim"
 def report_of(one: Experiment, report: Report) -> dict[str, Any]:
     """A report in its stored form: text and numbers."""
     return {
-        "name": one.name,
-        "title": one.title,
-        "scenario": one.scenario,
-        "choices": list(one.choices),
+        **_these(one, "name", "title", "scenario", "choices"),
         "quick": report.lab.quick,
         "engine": report.lab.engine,
         "looks": report.lab.most_looks,
@@ -40,31 +37,19 @@ def report_of(one: Experiment, report: Report) -> dict[str, Any]:
     }
 
 
+def _these(one: object, *names: str) -> dict[str, Any]:
+    """Attributes by their names."""
+    return {name: getattr(one, name) for name in names}
+
+
 def _comparison(made: Comparison) -> dict[str, Any]:
-    return {
-        "group": made.group,
-        "unit": made.unit,
-        "kind": made.kind,
-        "band": made.band,
-        "verdict": made.verdict,
-        "reason": made.reason,
-        "cause_of": made.cause_of,
-        "changed": made.changed,
-        "command": made.command,
-        "rows": [_row(row) for row in made.rows],
-    }
+    told = ("group", "unit", "kind", "band", "verdict", "reason", "cause_of", "changed", "command")
+    return _these(made, *told) | {"rows": [_row(row) for row in made.rows]}
 
 
 def _row(row: Row) -> dict[str, Any]:
-    return {
-        "system": row.system,
-        "published": row.published,
-        "uncertainty": row.uncertainty,
-        "ours": _interval(row.found),
-        "deviation": row.deviation,
-        "agrees": row.agrees,
-        "unusable": row.unusable,
-    }
+    told = _these(row, "system", "published", "uncertainty", "deviation", "agrees", "unusable")
+    return told | {"ours": _interval(row.found)}
 
 
 def _judgement(source: str, made: Judgement) -> dict[str, Any]:
@@ -73,49 +58,25 @@ def _judgement(source: str, made: Judgement) -> dict[str, Any]:
         "claim": claim.id,
         "where": told["locator"],
         "verdict": made.verdict,
-        "kind": claim.kind,
         "sentence": claim.sentence or told["claim"],
-        "population": claim.population,
-        "statistic": claim.statistic,
-        "bound": claim.bound,
-        "rule": claim.rule,
-        "tried": claim.tried,
-        "oracle": claim.oracle,
-        "means": claim.means,
+        **_these(claim, "kind", "population", "statistic", "bound", "rule", "tried", "oracle", "means"),
         "sets": [
-            {
-                "name": name,
-                "verdict": made.verdicts[name],
-                "findings": [_finding(finding) for finding in findings],
-            }
+            {"name": name, "verdict": made.verdicts[name], "findings": [_finding(finding) for finding in findings]}
             for name, findings in made.findings.items()
         ],
     }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "place": finding.name,
-        "unit": finding.unit,
-        "ours": _interval(finding.found),
-        "above": finding.above,
-        "below": finding.below,
-        "holds": finding.holds,
-        "unusable": finding.unusable,
-    }
+    told = _these(finding, "unit", "above", "below", "holds", "unusable")
+    return told | {"place": finding.name, "ours": _interval(finding.found)}
 
 
 def _interval(found: Interval) -> dict[str, Any]:
-    def finite(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
-    return {
-        "value": finite(found.value),
-        "low": finite(found.low),
-        "high": finite(found.high),
-        "repeats": found.repeats,
-        "text": found.text,
+    ends = {
+        end: value if math.isfinite(value) else None for end, value in _these(found, "value", "low", "high").items()
     }
+    return ends | _these(found, "repeats", "text")
 
 
 def read_reports(folder: Path, *, quick: bool, engine: Engine = "sim") -> dict[str, dict[str, Any]]:

@@ -15,13 +15,11 @@ from elephan.api.summary import FlowSummary
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment, number
+from elephan.studies.reproduce.lab import ONCE, Lab, number
 
 # Rates under random loss vary by a fifth from run to run, and a run takes half a second.
 RANDOM = (10, 40, 80)
-WINDOW, LOSS, FAIRNESS = (f"tekala2006/{name}" for name in ("window", "loss", "fairness"))
-# Nothing in these runs is random, so the second says what all others would.
-FIXED = (2,)
+WINDOW, LOSS, FAIRNESS = (Arm(f"tekala2006/{name}") for name in ("window", "loss", "fairness"))
 PIPE = 1e9 * 0.1 / 12e3
 ALPHA = 0.01
 # The source discusses limited slow start and prints formulas of the other; it does not say which its simulations used. Nor does it say of
@@ -42,23 +40,23 @@ CHOICES = (
 
 published = partial(number, "tekala2006")
 # Of the equations, and simulations of their premises.
-theory = partial(Chapter, shared={"kind": Kind.THEORY}, unit="1")
+theory = partial(declares, partial(Chapter, shared={"kind": Kind.THEORY}, unit="1"), "tekala2006")
 # Places where a theory is met.
 within_10 = partial(Points, above=0.9, below=1.1)
 
 
-@experiment(
-    "tekala2006/figure-4",
+@theory(
+    "figure-4",
     "Window of one flow over time: exponential, then linear",
-    WINDOW,
+    "window",
     choices=(
         "initial ssthresh: 1000 packets.",
         "the flow has no legacy window and its window is not rounded, as in the equations.",
     ),
 )
-def figure_4(lab: Lab) -> Report:
+def figure_4(report: Chapter) -> None:
     """One flow at 1 Gbit/s and 100 ms compared with equations 6 to 12, and with smaller buffers."""
-    report, flow = theory(lab, looks=FIXED), Arm(WINDOW)
+    report.looks = ONCE
     report.claim(
         "T01",
         "In congestion avoidance the window grows exponentially until it fills the pipe, and then linearly while the queue fills "
@@ -68,10 +66,10 @@ def figure_4(lab: Lab) -> Report:
         "1: the equations, within 10 %",
         within_10(
             "below the pipe, over alpha/T", lambda run: _growth(run, 1100, 0.95 * PIPE, np.log) / (ALPHA / 0.1)
-        ).at(arm=flow),
+        ).at(arm=WINDOW),
         within_10(
             "above the pipe, over alpha mu", lambda run: _growth(run, 1.02 * PIPE, math.inf) / (ALPHA * PIPE / 0.1)
-        ).at(arm=flow),
+        ).at(arm=WINDOW),
     )
     report.claim(
         "T02",
@@ -80,12 +78,12 @@ def figure_4(lab: Lab) -> Report:
         "least utilisation of 100 ms after 40 s",
         "1, less the two packets of 8333 that the ends of a sample may cut",
         Points("buffer {size}", _least_used, above=1 - 2 / 8333).at(
-            size=("100% bdp", "50% bdp", "20% bdp"), arm=lambda at: flow.set({"path.buffer": at["size"]})
+            size=("100% bdp", "50% bdp", "20% bdp"), arm=lambda at: WINDOW.set({"path.buffer": at["size"]})
         ),
     )
 
     def draw() -> Figure:
-        ((run,),) = lab.runs([flow], 1)
+        ((run,),) = report.lab.runs([WINDOW], 1)
         time, window = _window(run)
         theory = np.array(_core.tekala_window(time.tolist(), ALPHA, 0.875, PIPE / 0.1, 0.1, PIPE, 1000.0))
         with mpl.rc_context(STYLE):
@@ -100,7 +98,6 @@ def figure_4(lab: Lab) -> Report:
             return figure
 
     report.draw = draw
-    return report
 
 
 def _window(run: Run) -> Sequence[npt.NDArray[np.float64]]:
@@ -120,19 +117,19 @@ def _least_used(run: Run) -> float:
     return float(late["utilisation"].to_numpy().min())
 
 
-@experiment(
-    "tekala2006/figure-6",
+@theory(
+    "figure-6",
     "Throughput of two flows under random loss",
-    LOSS,
+    "loss",
     choices=(
         "repeats: up to 80.",
         "initial ssthresh: 500 packets, and the first 10 s are left out, because equation 24 is of the steady state; the source averages all of its 100 s.",
         "the buffer is the product of the rate and 30 ms; the source has one that is large enough.",
     ),
 )
-def figure_6(lab: Lab) -> Report:
+def figure_6(report: Chapter) -> None:
     """Two flows with 30 and 56 ms at q = 1.5e-4 compared with equation 24."""
-    report = theory(lab, arm=lambda *_: Arm(LOSS), looks=RANDOM)
+    report.arm, report.looks = lambda *_: LOSS, RANDOM
 
     def equation(at: Point) -> float:
         return _core.tekala_random_rate(ALPHA, 0.875, 1.5e-4, at["rtt"] / 1e3, 0.0)[0] * 12e3 / 1e6
@@ -155,7 +152,6 @@ def figure_6(lab: Lab) -> Report:
             "ratio of the rates over 56/30", lambda run: rate({"flow": 0}, run) / rate({"flow": 1}, run) / (56 / 30)
         ),
     )
-    return report
 
 
 def rtts_ms(base: int, n: int) -> list[int]:
@@ -169,7 +165,7 @@ def arm_of(base: int, n: int, queue: str, slow_start: str, buffer: str = "shorte
     flows = [
         f'{{ cc = "scalable", rtt = "{rtt} ms", slow_start = "{slow_start}", {start} }}' for rtt in rtts_ms(base, n)
     ]
-    arm = Arm(FAIRNESS).set({"path.rtt": f"{base} ms", "path.queue": queue, "flow": f"[{', '.join(flows)}]"})
+    arm = FAIRNESS.set({"path.rtt": f"{base} ms", "path.queue": queue, "flow": f"[{', '.join(flows)}]"})
     if buffer == "shortest":
         return arm
     return arm.set({"path.buffer": f"{rtts_ms(base, n)[-1] * 1_000_000 // 12_000} packets"})

@@ -8,7 +8,7 @@ from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 def name(lab: Lab) -> Report:
     """The published numbers beside ours."""
     report = Report(lab)
-    arm = Arm.of("template/name", flow__cc="reno")
+    arm = Arm("template/name").set({"flow.cc": "reno"})
     report.compare(
         "goodput",
         "Mbit/s",

@@ -11,10 +11,10 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, mean_window
 from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab, Report
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SETS, SYSTEMS, cc_of
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, OVERHEAD, SETS, SYSTEMS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s
 
 RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
@@ -150,11 +150,6 @@ def queue_cell(lab: Lab, system: str, percent: int, chosen: str = AS_PRINTED) ->
     return arm.set({"path.buffer": f"{percent}% bdp", **_timing(lab, system, 100, 82, later=chosen == LATER)})
 
 
-def rtts(lab: Lab, scenario: str) -> tuple[int, ...]:
-    """The round-trip times of a scenario, in ms: those of the second flow where they differ."""
-    return (22, 82, 162, 324) if scenario == SYMMETRIC and not lab.quick else (22, 82, 162)
-
-
 def sets(lab: Lab) -> tuple[str, ...]:
     """The sets of unpublished choices under which a claim is tested: in a quick laboratory only the two that differ most."""
     return lab.pick(tuple(SETS), (AS_PRINTED, tuple(SETS)[-1]))
@@ -188,7 +183,8 @@ def cells(lab: Lab, scenario: str = SYMMETRIC) -> Chapter:
         made = cell(lab, at.get("scenario", scenario), at["system"], at["rate"], at["rtt"], chosen)
         return _start_up(made) if "start_up" in at else made.set(at.get("set", {}))
 
-    times = rtts(lab, scenario)
+    # Those of the second flow where they differ.
+    times = (22, 82, 162, 324) if scenario == SYMMETRIC and not lab.quick else (22, 82, 162)
     named = {
         "scenario": scenario,
         "every rate": RATES,
@@ -231,13 +227,6 @@ def used(run: Run) -> float:
     return goodput(run) * 1e6 / _core.bits_per_second(run.scenario.document["path"]["rate"]) / PAYLOAD
 
 
-def window(run: Run) -> float:
-    """The mean window of the first flow, in segments."""
-    found = run.summary.flows[0].cwnd_mean_segments
-    assert found is not None
-    return found
-
-
 def second_half(run: Run) -> pl.DataFrame:
     """The samples in the second half of the measured time."""
     return run.flows.filter(pl.col("time_s") > (run.summary.from_s + run.summary.to_s) / 2)
@@ -278,13 +267,13 @@ def late_retransmits(run: Run) -> int:
 def overhead(run: Run, *, whole_test: bool = False) -> float:
     """The overhead from the start of the second flow on, or that of the whole test with its slow starts, in 1e-7/(Mbit/s)."""
     found = run.summary.overhead_whole_s_bit if whole_test else run.summary.overhead_s_bit
-    return METRICS["overhead"].factor * (math.nan if found is None else found)
+    return OVERHEAD.factor * (math.nan if found is None else found)
 
 
 def some_overhead(run: Run, *, whole_test: bool = False) -> float:
     """The same with one retransmitted segment at least, for ratios."""
     one_s_bit = SEGMENT_BIT / run.summary.goodput_bit_s**2 / (run.summary.to_s - run.summary.from_s)
-    return max(overhead(run, whole_test=whole_test), METRICS["overhead"].factor * one_s_bit)
+    return max(overhead(run, whole_test=whole_test), OVERHEAD.factor * one_s_bit)
 
 
 def converged(run: Run) -> Time:
@@ -309,12 +298,12 @@ def until_converged(run: Run) -> float:
 
 
 READINGS = {
-    "window": Reading(window, "segments"),
+    "window": Reading(mean_window, "segments"),
     "goodput": Reading(goodput, "Mbit/s"),
     "used": Reading(used),
     "fairness": Reading(fairness, under={WHOLE: partial(fairness, of=whole)}),
     "share": Reading(share, under={WHOLE: partial(share, of=whole)}),
-    "overhead": Reading(overhead, METRICS["overhead"].short_unit, {WHOLE_TESTS: partial(overhead, whole_test=True)}),
+    "overhead": Reading(overhead, OVERHEAD.short_unit, {WHOLE_TESTS: partial(overhead, whole_test=True)}),
     "some overhead": Reading(some_overhead, under={WHOLE_TESTS: partial(some_overhead, whole_test=True)}),
     # In orders and medians a time beyond the end of a test is not before it.
     "time": Reading(converged, "s"),

@@ -11,9 +11,10 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.studies.reproduce.declare import NONE, Chapter, Point, Points, Reading, Sets, used
+from elephan.studies.reproduce.declare import NONE, Chapter, Point, Points, Reading, Sets, declares, used
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.lab import ONCE
+from elephan.studies.reproduce.li2006.systems import published
 from elephan.studies.theory import Model
 
 # Formulas agree to their last printed digit, which is one in fifty at most.
@@ -28,9 +29,9 @@ END_HOST, UTILISATION = Arm("li2006/end-host"), Arm("li2006/utilisation")
 MSS = 1448
 # The number of packets released by an ACK of two segments that increases the window by one.
 BURST = 3
-# The results of most of these scenarios depend on nothing random: two repeats show it.
-ONCE = (2,)
-theory = partial(Chapter, looks=ONCE, shared={"kind": Kind.THEORY})
+# The results of most of these scenarios depend on nothing random.
+measured = partial(declares, partial(Chapter, looks=ONCE), "li2006")
+theory = partial(declares, partial(Chapter, looks=ONCE, shared={"kind": Kind.THEORY}), "li2006")
 
 
 def goodput(run: Run) -> float:
@@ -38,33 +39,30 @@ def goodput(run: Run) -> float:
     return sum(flow.goodput_bit_s for flow in run.summary.flows) / 1e6
 
 
-@experiment("li2006/figure-3.1", "UDP and TCP on a path with losses")
-def figure_3_1(lab: Lab) -> Report:
+@measured("figure-3.1", "UDP and TCP on a path with losses")
+def figure_3_1(report: Chapter) -> None:
     """Why the comparison of TCP with UDP cannot be made here, and what loss rate would explain the printed goodput."""
-    report = Report(lab)
     report.untestable(
         "L01",
         "neither the loss rate nor the round-trip time of the path from CERN to RAL is published, and the goodput of TCP follows from "
         "them: with 20 ms it is below or above half of that of UDP for a loss rate above or below about 1e-5",
     )
-    published = printed("li2006", "Sec 3.2", "mean throughput", "li-3.2-udp-tcp")
-    udp, tcp = published["UDP"][0], published["Standard TCP"][0]
+    udp, tcp = (published("Sec 3.2", "mean throughput", system=system) for system in ("UDP", "Standard TCP"))
     loss = 1.5 * (MSS * 8 / (0.02 * tcp * 1e6)) ** 2
     report.notes.append(
         f"The printed throughputs, {udp:g} and {tcp:g} Mbit/s, are in the ratio of {udp / tcp:.1f}, where the text says about 2. By equation "
         f"5.8 a loss rate of {loss:.1e} gives {tcp:g} Mbit/s if the round-trip time is 20 ms. The 30 Mbit/s more to Manchester is on another "
         "unpublished path."
     )
-    return report
 
 
-@experiment(
-    "li2006/figure-5.1",
+@theory(
+    "figure-5.1",
     "Goodput of Standard TCP by socket buffer and by MTU (figures 5.1 and 5.2)",
-    "li2006/end-host",
+    "end-host",
     choices=("round-trip time for the socket buffers: 20 ms.", "the grids of buffers and MTUs.", *BANDS),
 )
-def figure_5_1(lab: Lab) -> Report:
+def figure_5_1(report: Chapter) -> None:
     """Goodput as buffer over round-trip time, up to the limit of the path; the window in segments by segment size."""
 
     def arm(_: str, at: Point) -> Arm:
@@ -74,13 +72,12 @@ def figure_5_1(lab: Lab) -> Report:
         path = {"path.rate": "1 Gbit/s", "path.rtt": "120 ms", "tcp.send_buffer": "6 MB"}
         return END_HOST.set({**path, "tcp.packet": f"{at['mtu']} B"})
 
-    report = theory(lab, arm=arm, readings={"goodput": Reading(goodput)})
+    report.arm, report.readings = arm, {"goodput": Reading(goodput)}
     sizes = (64, 128, 256, 512, 1024)
     report.rows(
         "goodput by socket buffer",
         "Mbit/s",
         Points("{kb} kB: buffer / 20 ms", "goodput").at({"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
-        kind=Kind.THEORY,
         band=THEORY_BAND,
     )
     limit = 622.08 * MSS / 1500
@@ -118,7 +115,6 @@ def figure_5_1(lab: Lab) -> Report:
             .of(both),
         ),
     )
-    return report
 
 
 def _growth(run: Run) -> float:
@@ -127,17 +123,18 @@ def _growth(run: Run) -> float:
     return float(np.polyfit(frame["time_s"].to_numpy() / 0.1, frame["cwnd_segments"].to_numpy(), 1)[0])
 
 
-@experiment(
-    "li2006/figure-5.6",
+@theory(
+    "figure-5.6",
     "Window growth with delayed ACKs and byte counting",
-    "li2006/end-host",
+    "end-host",
     choices=("path: 100 Mbit/s, 100 ms; congestion avoidance from 20 segments on.",),
 )
-def figure_5_6(lab: Lab) -> Report:
+def figure_5_6(report: Chapter) -> None:
     """Growth for each round trip in three runs."""
     path = {"path.rate": "100 Mbit/s", "path.rtt": "100 ms", "tcp.initial_ssthresh": "20"}
     path |= {"duration": "40 s", "measure.from": "0 s"}
-    report = theory(lab, arm=lambda _, at: END_HOST.set({**path, **at["set"]}), readings={"growth": Reading(_growth)})
+    report.arm = lambda _, at: END_HOST.set({**path, **at["set"]})
+    report.readings = {"growth": Reading(_growth)}
     each = {"tcp.delayed_ack.segments": "1", "tcp.byte_counting": '"per_ack"'}
     second = {"tcp.byte_counting": '"per_ack"'}
     report.claim(
@@ -149,7 +146,6 @@ def figure_5_6(lab: Lab) -> Report:
         Points("delayed ACKs", "growth, over", above=0.475, below=0.525).of(set=(second, each)),
         Points("delayed ACKs and byte counting", "growth, over", above=0.95, below=1.05).of(set=({}, each)),
     )
-    return report
 
 
 def _in_flight(run: Run) -> npt.NDArray[np.float64]:
@@ -163,10 +159,10 @@ def _dropped(run: Run) -> float:
     return float(run.summary.links[0].dropped)
 
 
-@experiment(
-    "li2006/figure-5.7",
+@measured(
+    "figure-5.7",
     "The window with dynamic right-sizing on MB-NG",
-    "li2006/end-host",
+    "end-host",
     choices=(
         "losses: one packet in 500,000, so that the window reaches its cap between them.",
         "queue: 1000 packets, and 20 for the small provision.",
@@ -175,7 +171,7 @@ def _dropped(run: Run) -> float:
         *BANDS,
     ),
 )
-def figure_5_7(lab: Lab) -> Report:
+def figure_5_7(report: Chapter) -> None:
     """The window of a flow whose receiver limits it, with and without losses."""
     names = {"a tenth more than what arrives": "1.1", "twice what arrives": "2"}
 
@@ -185,17 +181,16 @@ def figure_5_7(lab: Lab) -> Report:
         sized = {"tcp.auto_tuning": "true", "tcp.auto_tuning_factor": factor, "tcp.receive_buffer": "2 MB"}
         return END_HOST.set({**free, **(sized if at["sized"] else {}), **at.get("set", {})})
 
-    readings = {
+    report.arm = arm
+    report.readings = {
         "used": Reading(used),
         "most": Reading(lambda run: float(_in_flight(run).max())),
         # The cap of a window that is at it for most of the time.
         "median": Reading(lambda run: float(np.median(_in_flight(run)))),
     }
-    report = Chapter(lab, arm=arm, looks=ONCE, readings=readings)
-    published = printed("li2006", "Sec 5.2.5", "", "li-5.2.5-drs")
-    rows = (("MB-NG", published["path MB-NG"][0], 1e9 * 6.2e-3 / 8 / MSS),)
-    report.formula("bandwidth-delay product of MB-NG", "segments", FORMULA_BAND, *rows)
-    cap = published["Standard TCP + DRS"][0]
+    row = ("MB-NG", published("Sec 5.2.5", "BDP"), 1e9 * 6.2e-3 / 8 / MSS)
+    report.formula("bandwidth-delay product of MB-NG", "segments", FORMULA_BAND, row)
+    cap = published("Sec 5.2.5", "cwnd cap")
     losses, small = {"path.loss": '{ name = "periodic", every = 500000 }'}, {"path.buffer": "20 packets"}
     clean, lossy, free = {"sized": True}, {"sized": True, "set": losses}, {"sized": False}
     report.rows(
@@ -228,17 +223,15 @@ def figure_5_7(lab: Lab) -> Report:
         "what it reads takes for a round trip with more.",
         sets=Sets(tuple(names)),
     )
-    return report
 
 
-@experiment(
-    "li2006/section-5.4",
+@theory(
+    "section-5.4",
     "Utilisation by buffer, loss and throughput of Standard TCP",
     choices=("bands: 2 %, and 10 % where the source prints one digit (5e9 packets and the 100 minutes made of it).",),
 )
-def section_5_4(lab: Lab) -> Report:
+def section_5_4(report: Chapter) -> None:
     """Formulas of chapter 5 and section 6.2.1."""
-    report = theory(lab, arm=lambda *_: UTILISATION)
     window = 1e10 * 0.1 / 12e3
     packets = 1 / Model("reno").core.loss(window, 0.1)
     minutes = packets * 12e3 / 1e10 / 60
@@ -246,8 +239,7 @@ def section_5_4(lab: Lab) -> Report:
     limit = _core.pftk_bit_s(1e-7, 0.1, 0.2, MSS, 1) / 1e6
 
     def row(group: str, system: str, unit: str, metric: str, value: float, band: float = FORMULA_BAND) -> None:
-        published, _ = printed("li2006", "Sec", metric, "li-5.4-analytic")[system]
-        report.formula(group, unit, band, (system, published, value))
+        report.formula(group, unit, band, (system, published("Sec", metric, system=system), value))
 
     row("packets at 1 Gbit/s", standard, "packets/s", "packet rate at 1 Gbit/s", 1e9 / 12e3)
     row("time for each packet at 1 Gbit/s", standard, "us", "time per packet", 12e3 / 1e9 * 1e6)
@@ -259,16 +251,15 @@ def section_5_4(lab: Lab) -> Report:
     row("window for 10 Gbit/s, 100 ms", standard, "packets", "window for 10 Gbit/s", window)
     row("packets from loss to loss at 10 Gbit/s", standard, "packets", "packets per congestion", packets, 0.1)
     row("time from loss to loss at 10 Gbit/s", standard, "min", "time between congestion", minutes, 0.1)
-    return report
 
 
-@experiment(
-    "li2006/utilisation",
+@theory(
+    "utilisation",
     "Utilisation of one flow by back-off and buffer (equation 5.6)",
-    "li2006/utilisation",
+    "utilisation",
     choices=("the grid of back-off factors, buffers, capacities and round-trip times.", *BANDS),
 )
-def utilisation(lab: Lab) -> Report:
+def utilisation(report: Chapter) -> None:
     """Equation 5.6 against the simulator. Capacity and round-trip time must have no effect."""
 
     def arm(_: str, at: Point) -> Arm:
@@ -277,7 +268,7 @@ def utilisation(lab: Lab) -> Report:
         flow = {"flow.cc.beta": f"{at['beta']}", "path.buffer": f"{at['percent']:g}% bdp"}
         return UTILISATION.set({**flow, **path, **start, **at.get("set", {})})
 
-    report = theory(lab, arm=arm, readings={"used": Reading(used)})
+    report.arm, report.readings, lab = arm, {"used": Reading(used)}, report.lab
     paths = lab.pick(((20, 50), (60, 100), (120, 25)), ((20, 50), (60, 100)))
     every = [
         (beta, 100 * gamma, *path, _core.utilisation_of(beta, gamma), gamma * path[0] * path[1] / 12)
@@ -289,7 +280,7 @@ def utilisation(lab: Lab) -> Report:
     def shown(group: str, rows: Sequence[Any], settings: Mapping[str, str] = NONE, **more: Any) -> None:
         name = "beta {beta:g}, buffer {percent:g} %, {rate} Mbit/s, {rtt} ms"
         at_all = Points(name, "used").at({keys: rows}, set=dict(settings))
-        report.rows(group, "share", at_all, kind=Kind.THEORY, band=THEORY_BAND, **more)
+        report.rows(group, "share", at_all, band=THEORY_BAND, **more)
 
     tiny = f"utilisation, buffers of fewer than {BURST} packets"
     bursts = "the equation has no bursts: the packets that one ACK releases do not fit into such a buffer"
@@ -318,13 +309,12 @@ def utilisation(lab: Lab) -> Report:
         .at({f"{keys} rate_1 rtt_1": against})
         .of({"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))}),
     )
-    return report
 
 
-@experiment(
-    "li2006/equation-5.8",
+@theory(
+    "equation-5.8",
     "Standard TCP under a loss rate of 1e-7",
-    "li2006/utilisation",
+    "utilisation",
     choices=(
         "capacity 1 Gbit/s; the flow starts at the window of equation 5.8, and 6000 s are measured.",
         "losses: independent; beside them one packet in 10,000,000, which equation 5.8 assumes.",
@@ -333,23 +323,20 @@ def utilisation(lab: Lab) -> Report:
     ),
     quick=False,
 )
-def equation_5_8(lab: Lab) -> Report:
+def equation_5_8(report: Chapter) -> None:
     """Long runs with about 24 losses each, whose number varies the goodput by a tenth from run to run."""
     path = {"flow.cc": "reno", "path.rate": "1 Gbit/s", "path.rtt": "100 ms", "tcp.initial_ssthresh": "3873"}
     settings = {**path, "duration": "6300 s", "measure.from": "300 s"}
-    report = theory(
-        lab,
-        arm=lambda _, at: UTILISATION.set({**settings, "path.loss": at["loss"]}),
-        readings={"goodput": Reading(goodput, "Mbit/s")},
-    )
-    limit, _ = printed("li2006", "Sec 5.4.2", "throughput at p=1e-7")["Standard TCP"]
+    report.arm = lambda _, at: UTILISATION.set({**settings, "path.loss": at["loss"]})
+    report.readings = {"goodput": Reading(goodput, "Mbit/s")}
+    limit = published("Sec 5.4.2", "throughput at p=1e-7")
     independent = {"loss": '{ name = "random", probability = 1e-7 }'}
     periodic = {"loss": '{ name = "periodic", every = 10000000 }'}
     group = "throughput at a loss rate of 1e-7, 100 ms, simulated"
     each = Points("independent losses", "goodput").at(independent, printed=limit)
-    report.rows(group, "Mbit/s", each, kind=Kind.THEORY, looks=(5, 10))
+    report.rows(group, "Mbit/s", each, looks=(5, 10))
     each = Points("one packet in 10,000,000", "goodput").at(periodic, printed=limit)
-    report.rows(f"{group} with periodic losses", "Mbit/s", each, kind=Kind.THEORY)
+    report.rows(f"{group} with periodic losses", "Mbit/s", each)
     report.claim(
         "L07",
         "With a typical loss rate of 1e-7 and 100 ms, TCP can achieve no more than about 450 Mbit/s (section 5.4.2).",
@@ -361,4 +348,3 @@ def equation_5_8(lab: Lab) -> Report:
         means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
         looks=(5, 10),
     )
-    return report

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -11,14 +12,12 @@ import polars as pl
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Points, used
+from elephan.studies.reproduce.declare import Chapter, Points, declares, used
 from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.systems import SYSTEMS
+from elephan.studies.reproduce.lab import ONCE
+from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
 
 NAMES = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
-# Nothing in these scenarios is random: two repeats show it.
-ONCE = (2,)
 
 
 def _epochs(run: Run) -> list[pl.DataFrame]:
@@ -103,20 +102,22 @@ def _constant(run: Run) -> float | None:
     return (found[2] / float(last.mean())) / (found[0] / float(first.mean()))
 
 
-@experiment(
-    "li2006/figure-6.1",
+@declares(
+    partial(Chapter, looks=ONCE),
+    "li2006",
+    "figure-6.1",
     "Windows over time at 200 Mbit/s, 150 ms (figures 6.1 to 6.4)",
-    "li2006/traces",
+    "traces",
     choices=(
         "bands: 3 % for back-offs, as windows are whole and sampled once a round trip; 10 % for a count of about 13 round trips.",
     ),
 )
-def figure_6_1(lab: Lab) -> Report:
+def figure_6_1(report: Chapter) -> None:
     """HSTCP, Scalable, H-TCP, BIC: back-off and growth of each epoch. The figures themselves have no numbers."""
-    arms = {name: Arm.of("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
-    report = Chapter(lab, arm=lambda _, at: arms[at["system"]], looks=ONCE)
+    arms = {name: Arm("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
+    report.arm = lambda _, at: arms[at["system"]]
     beta = [
-        (name, printed("li2006", "Sec 6.1", metric, "li-6.1-cwnd")[name][0])
+        (name, published("Sec 6.1", metric, system=name))
         for name, metric in (("Scalable TCP", "beta"), ("H-TCP", "beta_max"), ("BicTCP", "beta"))
     ]
     second = {"system": "H-TCP", "printed": 0.5}
@@ -160,7 +161,7 @@ def figure_6_1(lab: Lab) -> Report:
             system="Scalable TCP"
         ),
     )
-    runs = {name: found[0] for name, found in zip(NAMES, lab.runs(list(arms.values()), 1), strict=True)}
+    runs = {name: found[0] for name, found in zip(NAMES, report.lab.runs(list(arms.values()), 1), strict=True)}
     shapes = "; ".join(
         f"{name} {', '.join(f'{growth:.1f}' for growth in grown(run) or ()) or 'no whole epoch'}"
         for name, run in runs.items()
@@ -182,4 +183,3 @@ def figure_6_1(lab: Lab) -> Report:
             return figure
 
     report.draw = draw
-    return report

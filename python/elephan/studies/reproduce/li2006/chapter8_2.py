@@ -9,7 +9,7 @@ import matplotlib as mpl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets, mean_window
 from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
@@ -21,7 +21,6 @@ from elephan.studies.reproduce.li2006.cells import (
     on_cells,
     queue_cell,
     whole_sets,
-    window,
 )
 from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
@@ -57,12 +56,6 @@ def figure_8_1(report: Chapter) -> None:
         0.02,
         *((n, theory, Model(cc_of(n)).response(p, 0.162).published or 0) for n, p, _, theory in SWITCH),
     )
-    _response_claims(report)
-    points = lab.pick(9, 0)
-    report.draw = lambda: plot_response(FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points, most_s=300, run=lab.run)
-
-
-def _response_claims(report: Chapter) -> None:
     near = {name: p for name, p, *_ in SWITCH}
 
     def fits(name: str, p: float, chosen: str) -> bool:
@@ -72,7 +65,7 @@ def _response_claims(report: Chapter) -> None:
         names = [name for name in SYSTEMS if name not in ("H-TCP", "FAST")]
         return Points(
             "{system}, loss rate {loss:g}",
-            lambda at, run: window(run) / _theory(at["system"], at["loss"], chosen),
+            lambda at, run: mean_window(run) / _theory(at["system"], at["loss"], chosen),
             how="point",
             above=1 / NOTABLE,
             below=NOTABLE,
@@ -103,7 +96,7 @@ def _response_claims(report: Chapter) -> None:
         "1.1 over theory, as the band of 10 % in which a number counts as the same here is ours (the thesis says a lot higher, 65 for 38 "
         "and 24.3 for 16); 1 over Standard TCP: no difference",
         (
-            Points("{system}, over theory", lambda at, run: window(run) / at["theory"], how="point", above=1.1).at(
+            Points("{system}, over theory", lambda at, run: mean_window(run) / at["theory"], how="point", above=1.1).at(
                 SWITCHES
             ),
             Points("{a}, over {b}", "window, over", above=1).at({"a loss printed theory": SWITCH}, b="Standard TCP"),
@@ -143,6 +136,8 @@ def _response_claims(report: Chapter) -> None:
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
         looks=REPEATS,
     )
+    points = lab.pick(9, 0)
+    report.draw = lambda: plot_response(FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points, most_s=300, run=lab.run)
 
 
 # Sizes of the queue, in per cent of the bandwidth-delay product of 683 packets.
@@ -159,32 +154,7 @@ def figure_8_6(report: Chapter) -> None:
     """Sweep of the queue size."""
     group = "bandwidth-delay product at 100 Mbit/s, 82 ms"
     report.formula(group, "packets", 0.005, ("all", 683, 100e6 * 0.082 / 12e3))
-    _goodput_by_queue(report)
-    _fairness_by_queue(report)
-    report.notes.append(
-        "The printed sizes of about 5 % and above 30 % are limits that L12 and L16 test, not numbers to compare."
-    )
 
-    def draw() -> Figure:
-        lab = report.lab
-        with mpl.rc_context(STYLE):
-            figure = Figure(figsize=(9, 3))
-            found = {n: lab.runs([queue_cell(lab, n, q) for q in SIZES], lab.pick(REPEATS[0], 2)) for n in SYSTEMS}
-            for axes, name in zip(figure.subplots(1, 3), ("goodput", "fairness", "overhead"), strict=True):
-                read = report.readings[name].read
-                for n in SYSTEMS:
-                    axes.plot(SIZES, [fmean(read(r) for r in runs) for runs in found[n]], "o-", markersize=3, label=n)
-                axes.set_xscale("log")
-                axes.set_xlabel("queue (% of the product)")
-                axes.set_title(label_of(name))
-            figure.axes[0].legend(fontsize=7)
-            figure.axes[2].set_yscale("symlog", linthresh=0.1)
-            return figure
-
-    report.draw = draw
-
-
-def _goodput_by_queue(report: Chapter) -> None:
     def knee(two: Run, five: Run, ten: Run) -> float:
         return (goodput(five) - goodput(two)) / 3 - (goodput(ten) - goodput(five)) / 5
 
@@ -240,17 +210,14 @@ def _goodput_by_queue(report: Chapter) -> None:
         means="On a drop-tail queue with equal round-trip times the two flows lose in nearly every overflow together; what exceeds equation 5.6 "
         "does not come from a lack of synchronisation.",
     )
-
-
-def _fairness_by_queue(report: Chapter) -> None:
-    sizes = tuple(q for q in SIZES if q >= 5)
+    larger = tuple(q for q in SIZES if q >= 5)
     report.claim(
         "L15",
         "Section 8.2.2, figure 8.6(b): over the queue sizes all other algorithms are fairer than Scalable TCP (the thesis: reasonably fair).",
         "five algorithms, queues of 5 to 100 %",
         "fairness, mean over the queue sizes, less that of Scalable TCP",
         "0: the source gives no number for reasonably fair; Scalable TCP is its example of what is not",
-        Points("{a}", "fairness, less").at(a="all but Scalable TCP", b="Scalable TCP").mean(percent=sizes),
+        Points("{a}", "fairness, less").at(a="all but Scalable TCP", b="Scalable TCP").mean(percent=larger),
         means="Another algorithm is no fairer than Scalable TCP over these queues.",
         sets=("later", "whole"),
     )
@@ -265,7 +232,7 @@ def _fairness_by_queue(report: Chapter) -> None:
         "queues of 5 to 100 %; FAST at 5, 10 and 20 %, where it should have more, and at 50 and 100 %, where it should have less",
         "overhead less that of Standard TCP (FAST's with the opposite sign above 30 %)",
         "0: no difference",
-        against_standard("loss-based New-TCP", sizes),
+        against_standard("loss-based New-TCP", larger),
         against_standard("FAST", (5, 10, 20)),
         against_standard("FAST", (50, 100), "second less first"),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and as printed both readings of the overhead: from the start of the "
@@ -273,3 +240,24 @@ def _fairness_by_queue(report: Chapter) -> None:
         means="A queue of 10 % holds the two alphas of 20 packets that FAST keeps at this rate, so that it needs less queue than printed.",
         sets=("later", "whole tests"),
     )
+    report.notes.append(
+        "The printed sizes of about 5 % and above 30 % are limits that L12 and L16 test, not numbers to compare."
+    )
+
+    def draw() -> Figure:
+        lab = report.lab
+        with mpl.rc_context(STYLE):
+            figure = Figure(figsize=(9, 3))
+            found = {n: lab.runs([queue_cell(lab, n, q) for q in SIZES], lab.pick(REPEATS[0], 2)) for n in SYSTEMS}
+            for axes, name in zip(figure.subplots(1, 3), ("goodput", "fairness", "overhead"), strict=True):
+                read = report.readings[name].read
+                for n in SYSTEMS:
+                    axes.plot(SIZES, [fmean(read(r) for r in runs) for runs in found[n]], "o-", markersize=3, label=n)
+                axes.set_xscale("log")
+                axes.set_xlabel("queue (% of the product)")
+                axes.set_title(label_of(name))
+            figure.axes[0].legend(fontsize=7)
+            figure.axes[2].set_yscale("symlog", linthresh=0.1)
+            return figure
+
+    report.draw = draw

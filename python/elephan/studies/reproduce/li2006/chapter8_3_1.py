@@ -47,6 +47,8 @@ SHORTFALL = ((229.7 + 225.9 + 229.7) / 3 - 218.4) * MEBIBIT / (250e6 * PAYLOAD)
 HIGH_SPEED = 16
 # The capacities and round-trip times from which on FAST is said to stabilise (Mbit/s, ms), with its alphas of two flows.
 STABLE = {10: 162, 100: 42, 250: 82}
+# The name of a place where two algorithms are compared by which converges earlier.
+BEFORE = "{a} before {b}, {rate} Mbit/s, {rtt} ms"
 STARTS = Sets((AS_PRINTED, LATER), "Both ranges of starts of the second flow.")
 
 
@@ -86,21 +88,6 @@ def figure_8_10(report: Chapter) -> None:
         means="Another algorithm is ahead of one of the two by more than the errors of Table 8.1.",
         sets=("later",),
     )
-    report.claim(
-        "L19",
-        "Section 8.3.1, figures 8.10 and 8.11: HighSpeed TCP's goodput, and its increase and decrease parameters, grow with the "
-        "bandwidth-delay product; at the largest its goodput is like that of the other New-TCP algorithms.",
-        "250 Mbit/s, the longest round-trip time against 22 ms; figure 8.11: windows at 100 Mbit/s, by round-trip time",
-        "share of the capacity; shortfall of that share to the mean of the other loss-based New-TCP algorithms; increase and decrease "
-        "parameters at the mean window, by RFC 3649's functions, which are constant up to 38 segments",
-        "0: no difference; for the shortfall at the longest round-trip time also that of Table 8.1 at 82 ms, 0.041 of the capacity",
-        *_highspeed(report),
-        means="HighSpeed TCP does not come as near to the other algorithms as the sentence says.",
-    )
-    draw(report, "goodput", "Li 2006, figure 8.10: aggregate goodput of two flows")
-
-
-def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
     all_four = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
     model = Model(cc_of("HighSpeed TCP")).core
 
@@ -114,7 +101,14 @@ def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
     at_250 = {"system": "HighSpeed TCP", "rate": 250, "longest": "longest rtt"}
     at_100 = {"short long": list(pairwise(times)), "system": "HighSpeed TCP", "rate": 100}
     short_and_long = {"rtt": ("long", "short")}
-    return (
+    report.claim(
+        "L19",
+        "Section 8.3.1, figures 8.10 and 8.11: HighSpeed TCP's goodput, and its increase and decrease parameters, grow with the "
+        "bandwidth-delay product; at the largest its goodput is like that of the other New-TCP algorithms.",
+        "250 Mbit/s, the longest round-trip time against 22 ms; figure 8.11: windows at 100 Mbit/s, by round-trip time",
+        "share of the capacity; shortfall of that share to the mean of the other loss-based New-TCP algorithms; increase and decrease "
+        "parameters at the mean window, by RFC 3649's functions, which are constant up to 38 segments",
+        "0: no difference; for the shortfall at the longest round-trip time also that of Table 8.1 at 82 ms, 0.041 of the capacity",
         Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less").at(at_250).of(rtt=("longest", 22)),
         Points(
             "shortfall to the others, 250 Mbit/s, 22 over {longest} ms",
@@ -137,7 +131,9 @@ def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
             .at(at_100)
             .of(short_and_long),
         ),
+        means="HighSpeed TCP does not come as near to the other algorithms as the sentence says.",
     )
+    draw(report, "goodput", "Li 2006, figure 8.10: aggregate goodput of two flows")
 
 
 def _mean_window(run: Run) -> float:
@@ -236,59 +232,7 @@ def figure_8_18(report: Chapter) -> None:
     """Symmetric grid: overhead."""
     times = report.named["every rtt"]
     every = report.lab.pick(RTTS, times)
-    _overhead_in_numbers(report, every)
-    rows = [(n, [t for t in times if n != "H-TCP" or t > 42]) for n in LOSS_BASED]
-    report.claim(
-        "L25",
-        "Section 8.3.1, figure 8.18: Standard TCP has the lowest overhead, but for FAST where it is stable.",
-        "each loss-based New-TCP at each capacity, mean over the round-trip times; without H-TCP below 82 ms, which the thesis calls "
-        "comparable",
-        "decimal logarithm of the overhead over that of Standard TCP",
-        "0: no difference",
-        Points(OF_TWO, "some overhead, decades")
-        .at({"a rtts": rows}, b="Standard TCP", rate="every rate")
-        .mean(rtt="rtts"),
-        means="A loss-based New-TCP has no more overhead than Standard TCP at one capacity.",
-        sets=("whole tests",),
-    )
-    grid = [(c, t, *((0.5, None) if t >= STABLE[c] else (None, 0.5))) for c, t in product(RATES, every)]
-    report.claim(
-        "L26",
-        "Section 8.3.1, figure 8.19: FAST stabilises, and then loses nothing, from a round-trip time of 162 ms at 10 Mbit/s, 42 ms "
-        "at 100 Mbit/s and 82 ms at 250 Mbit/s on, and not below.",
-        "the grid; Tables 8.2 and 8.4 contradict the sentence at 250 Mbit/s and 82 ms (fairness 0.31, overhead 20.2)",
-        "share of the runs that retransmit nothing in the second half of the measured time",
-        "1/2: most runs from those round-trip times on, not most runs below them (the thesis says almost no losses)",
-        Points("{rate} Mbit/s, {rtt} ms", lambda run: late_retransmits(run) == 0, how="share").at(
-            {"rate rtt above below": grid}, system="FAST"
-        ),
-        means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
-        sets=STARTS,
-        looks=TIMES,
-    )
-    beside = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": 22, "longest": "longest rtt"}
-    report.claim(
-        "L27",
-        "Section 8.3.1, figure 8.18: the overhead of H-TCP is like that of Standard TCP at low round-trip times and almost an order of "
-        "magnitude above it at long ones; at 10 and 100 Mbit/s it exceeds Scalable TCP's at the longest.",
-        "10 and 100 Mbit/s at 324 ms against Scalable TCP; each capacity at 324 ms against 22 ms, and at 22 ms",
-        "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
-        "at 22 ms",
-        "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
-        Points(IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
-        Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less", above=0.5)
-        .at(beside)
-        .of(rtt=("longest", 22), system=("a", "b")),
-        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead, decades", above=-0.5, below=0.5).at(
-            beside
-        ),
-        means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
-        sets=("whole tests",),
-    )
-    draw(report, "overhead", "Li 2006, figure 8.18: overhead of two flows", log=True)
 
-
-def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
     def first_stable(*runs: Run) -> Time:
         """The round-trip time from which on nothing is retransmitted in the second half, in place of seconds in ms."""
         lost = [t for t, run in zip(every, runs, strict=True) if late_retransmits(run) > 0]
@@ -330,6 +274,55 @@ def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
         .of({"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))}),
         band=0.25,
     )
+    above = [(n, [t for t in times if n != "H-TCP" or t > 42]) for n in LOSS_BASED]
+    report.claim(
+        "L25",
+        "Section 8.3.1, figure 8.18: Standard TCP has the lowest overhead, but for FAST where it is stable.",
+        "each loss-based New-TCP at each capacity, mean over the round-trip times; without H-TCP below 82 ms, which the thesis calls "
+        "comparable",
+        "decimal logarithm of the overhead over that of Standard TCP",
+        "0: no difference",
+        Points(OF_TWO, "some overhead, decades")
+        .at({"a rtts": above}, b="Standard TCP", rate="every rate")
+        .mean(rtt="rtts"),
+        means="A loss-based New-TCP has no more overhead than Standard TCP at one capacity.",
+        sets=("whole tests",),
+    )
+    grid = [(c, t, *((0.5, None) if t >= STABLE[c] else (None, 0.5))) for c, t in product(RATES, every)]
+    report.claim(
+        "L26",
+        "Section 8.3.1, figure 8.19: FAST stabilises, and then loses nothing, from a round-trip time of 162 ms at 10 Mbit/s, 42 ms "
+        "at 100 Mbit/s and 82 ms at 250 Mbit/s on, and not below.",
+        "the grid; Tables 8.2 and 8.4 contradict the sentence at 250 Mbit/s and 82 ms (fairness 0.31, overhead 20.2)",
+        "share of the runs that retransmit nothing in the second half of the measured time",
+        "1/2: most runs from those round-trip times on, not most runs below them (the thesis says almost no losses)",
+        Points("{rate} Mbit/s, {rtt} ms", lambda run: late_retransmits(run) == 0, how="share").at(
+            {"rate rtt above below": grid}, system="FAST"
+        ),
+        means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
+        sets=STARTS,
+        looks=TIMES,
+    )
+    beside = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": 22, "longest": "longest rtt"}
+    report.claim(
+        "L27",
+        "Section 8.3.1, figure 8.18: the overhead of H-TCP is like that of Standard TCP at low round-trip times and almost an order of "
+        "magnitude above it at long ones; at 10 and 100 Mbit/s it exceeds Scalable TCP's at the longest.",
+        "10 and 100 Mbit/s at 324 ms against Scalable TCP; each capacity at 324 ms against 22 ms, and at 22 ms",
+        "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
+        "at 22 ms",
+        "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
+        Points(IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
+        Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less", above=0.5)
+        .at(beside)
+        .of(rtt=("longest", 22), system=("a", "b")),
+        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead, decades", above=-0.5, below=0.5).at(
+            beside
+        ),
+        means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
+        sets=("whole tests",),
+    )
+    draw(report, "overhead", "Li 2006, figure 8.18: overhead of two flows", log=True)
 
 
 def _exceeds(run: Run) -> bool:
@@ -367,13 +360,6 @@ def figure_8_21(report: Chapter) -> None:
         ),
         band=0.25,
     )
-    _convergence_claims(report, longest)
-    _start_claims(report)
-    _recommended(report)
-    draw(report, "convergence", "Li 2006, figure 8.21: 80 % convergence time")
-
-
-def _convergence_claims(report: Chapter, longest: int) -> None:
     medians = (("HighSpeed TCP", 162, None), ("HighSpeed TCP", longest, 300), ("BicTCP", longest, 300))
     pair = {"a": "BicTCP", "b": "HighSpeed TCP", "rate": 250, "rtt": sorted({162, longest})}
     report.claim(
@@ -411,13 +397,6 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
         Points("{a}", "some convergence, doublings").at(to_h_tcp, printed=2),
         band=0.5,
     )
-
-
-# The name of a place where two algorithms are compared by which converges earlier.
-BEFORE = "{a} before {b}, {rate} Mbit/s, {rtt} ms"
-
-
-def _start_claims(report: Chapter) -> None:
     standard = {"system": "Standard TCP", "rate": "every rate"}
     report.claim(
         "L31",
@@ -455,9 +434,6 @@ def _start_claims(report: Chapter) -> None:
         sets=STARTS,
         looks=TIMES,
     )
-
-
-def _recommended(report: Chapter) -> None:
     unequal = [t for t in report.named["every rtt"] if t < 162]
     pairs = {"a": ("FAST", "H-TCP"), "b": ("Scalable TCP", "HighSpeed TCP", "BicTCP"), "scenario": LARGE}
     report.claim(
@@ -475,3 +451,4 @@ def _recommended(report: Chapter) -> None:
         means="One of the two is no fairer than an algorithm that is not recommended, or one of the three has no more goodput than Standard TCP.",
         sets=("later", "whole"),
     )
+    draw(report, "convergence", "Li 2006, figure 8.21: 80 % convergence time")

@@ -65,11 +65,6 @@ def figure_8_22(report: Chapter) -> None:
         means="Another algorithm has more goodput than one of the two, or H-TCP's utilisation does not fall at one step.",
         sets=("later",),
     )
-    _unfairness(report)
-    draw(report, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
-
-
-def _unfairness(report: Chapter) -> None:
     mean = {"rtt": "shorter rtts"}
 
     def further(system: str, how: str) -> Points:
@@ -130,6 +125,7 @@ def _unfairness(report: Chapter) -> None:
         "100 Mbit/s.",
         sets=("later", "whole"),
     )
+    draw(report, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
 
 
 @on_cells("synchronisation", "Fairness of Standard TCP against round-trip times and synchronisation", SMALL)
@@ -257,15 +253,7 @@ def figure_8_31(report: Chapter) -> None:
         means="One of the two does not take more than Standard TCP at 10 Mbit/s.",
         sets=("other first", "whole"),
     )
-    _friendly_claims(report)
-    draw(report, "fairness", "Li 2006, figure 8.32: friendliness to Standard TCP", log=True)
 
-
-# The round-trip times at which the queue of each capacity holds the alpha of one FAST flow.
-HOLDS = {10: (82, 162), 100: (22, 82, 162), 250: (82, 162)}
-
-
-def _friendly_claims(report: Chapter) -> None:
     def more(mixed: Run, standard: Run) -> float:
         """The goodput of Standard TCP in the first run, less that of one of the two flows in the other."""
         return (mixed.summary.flows[0].goodput_bit_s - standard.summary.goodput_bit_s / 2) / 1e6
@@ -331,3 +319,8 @@ def _friendly_claims(report: Chapter) -> None:
         means="Which of the two is friendlier does not change with the round-trip time as the sentence says.",
         sets=("other first", "whole"),
     )
+    draw(report, "fairness", "Li 2006, figure 8.32: friendliness to Standard TCP", log=True)
+
+
+# The round-trip times at which the queue of each capacity holds the alpha of one FAST flow.
+HOLDS = {10: (82, 162), 100: (22, 82, 162), 250: (82, 162)}

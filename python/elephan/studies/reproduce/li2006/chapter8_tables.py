@@ -1,15 +1,15 @@
 """Li 2006, Tables 8.1 to 8.4: two flows at 250 Mbit/s and 82 ms, under each set of choices that the thesis leaves open."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Points, Rows
-from elephan.studies.reproduce.judge import Quantity, Sample
-from elephan.studies.reproduce.lab import Lab, Report, printed
+from elephan.studies.reproduce.judge import Sample, Statistic
+from elephan.studies.reproduce.lab import Report, printed
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
     FRIENDLY,
@@ -22,7 +22,6 @@ from elephan.studies.reproduce.li2006.cells import (
     SYMMETRIC,
     TIE,
     TIMES,
-    cell,
     converged,
     fairness,
     goodput,
@@ -34,7 +33,7 @@ from elephan.studies.reproduce.li2006.cells import (
     whole,
     whole_sets,
 )
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, SYSTEMS
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, OVERHEAD, SYSTEMS
 
 SCENARIOS = {
     SYMMETRIC: "symmetric",
@@ -76,9 +75,7 @@ TABLES = {
     "8.1": Table("goodput", "Mibit/s", _goodput, 0.03, 0.05, other=("8.1 in 10^6 bit/s", goodput)),
     "8.2": Table("fairness", "1", fairness, 0.15, 0.005),
     "8.3": Table("convergence", "s", until_converged, 0.3, 0.05, (SYMMETRIC,), TIMES),
-    "8.4": Table(
-        "overhead", METRICS["overhead"].short_unit, overhead, 0.3, 0.005, other=("8.4 for each bit", _per_bit)
-    ),
+    "8.4": Table("overhead", OVERHEAD.short_unit, overhead, 0.3, 0.005, other=("8.4 for each bit", _per_bit)),
 }
 TABLE_CHOICES = (
     *CHOICES,
@@ -90,59 +87,51 @@ TABLE_CHOICES = (
 TABLE_CELL = {"rate": 250, "rtt": 82}
 
 
-def _rows(
-    lab: Lab, number: str, scenario: str, chosen: str, read: Callable[[Run], Sample] | None = None
-) -> list[Quantity]:
-    """The printed numbers of a table for one scenario, with the cells that they are compared with."""
+def numbers(
+    number: str, scenario: str, read: Callable[[Run], Sample] | None = None, systems: Collection[str] = tuple(SYSTEMS)
+) -> list[Points]:
+    """The printed numbers of a table for one scenario, and what is read of their cells if that is not the table's own column."""
     table = TABLES[number]
-    numbers: dict[str, tuple[float | None, float | None]] = {
-        name: (value, (error or 0.0) + table.digit)
-        for name, (value, error) in printed("li2006", f"Table {number}", table.metric, scenario).items()
-    }
-    quantities = [
-        Quantity(
-            name,
-            *numbers[name],
-            (cell(lab, scenario, name, 250, 82, chosen),),
-            read or table.read,
-            "median" if read in (converged, shared) else "mean",
-            of_repeats=5,
-        )
-        for name in SYSTEMS
-        if name in numbers
+    found = printed("li2006", f"Table {number}", table.metric, scenario)
+    rows = [
+        (name, value, (error or 0.0) + table.digit)
+        for name in systems
+        if name in found
+        for value, error in [found[name]]
     ]
-    if number == "8.3":
+    statistic: Statistic = "median" if read in (converged, shared) else "mean"
+    cells = {"scenario": scenario, **TABLE_CELL, "of_repeats": 5}
+    made = [Points("{system}", read or table.read, statistic=statistic).at({"system printed error": rows}, **cells)]
+    if number == "8.3" and "Scalable TCP" in systems:
         # Printed as "-": it does not converge to fairness, says section 8.4.3.
-        arm = cell(lab, scenario, "Scalable TCP", 250, 82, chosen)
-        quantities.append(Quantity("Scalable TCP", None, None, (arm,), shared, "median"))
-    return quantities
+        never = Points("{system}", shared, statistic="median")
+        made.append(never.at(cells, system="Scalable TCP", printed=None, of_repeats=0))
+    return made
 
 
 def _compare(report: Chapter, number: str) -> None:
     """Compare a table, and show beside it what each other set of choices makes of it."""
     for scenario in TABLES[number].scenarios:
-        _show(report, number, scenario, partial(_rows, report.lab, number, scenario), variants=whole_sets(report.lab))
+        _show(report, number, scenario, *numbers(number, scenario), variants=whole_sets(report.lab))
 
 
-def _show(report: Chapter, number: str, scenario: str, rows: Rows, name: str = "", unit: str = "", **more: Any) -> None:
+def _show(
+    report: Chapter, number: str, scenario: str, *rows: Rows, name: str = "", unit: str = "", **more: Any
+) -> None:
     """Compare a table for a scenario; with a name, show beside that what a change makes of it."""
     table = TABLES[number]
     group = f"{table.metric}, {SCENARIOS[scenario]}"
     if name:
-        group, more = f"{group}, {name}", {"cause_of": group, **more}
-    report.rows(group, unit or table.unit, rows, band=table.band, looks=table.looks, **more)
+        group, more = f"{group}, {name}", {"cause_of": group, "changed": name, **more}
+    report.rows(group, unit or table.unit, *rows, band=table.band, looks=table.looks, **more)
 
 
 def _fast(report: Chapter, number: str, scenario: str) -> None:
     """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
-    lab = report.lab
-    row = next(one for one in _rows(lab, number, scenario, AS_PRINTED) if one.system == "FAST")
-    changes = {
-        LATER.removeprefix(f"{AS_PRINTED}, "): cell(lab, scenario, "FAST", 250, 82, LATER),
-        "FAST's alpha 200 at every rate": row.arms[0].set({"flow.cc": LARGE_ALPHA}),
-    }
-    for changed, arm in changes.items():
-        _show(report, number, scenario, [replace(row, arms=(arm,))], changed, changed=changed)
+    (fast,) = numbers(number, scenario, systems=("FAST",))
+    later = report.quantities(fast, LATER)
+    _show(report, number, scenario, later, name=LATER.removeprefix(f"{AS_PRINTED}, "))
+    _show(report, number, scenario, fast.at(set={"flow.cc": LARGE_ALPHA}), name="FAST's alpha 200 at every rate")
 
 
 @on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
@@ -152,8 +141,8 @@ def table_8_1(report: Chapter) -> None:
     for scenario in (SYMMETRIC, SMALL):
         _fast(report, "8.1", scenario)
     for scenario in SCENARIOS:
-        rows = partial(_rows, report.lab, "8.1", scenario, read=goodput)
-        _show(report, "8.1", scenario, rows, "in 10^6 bit/s", "Mbit/s", changed="goodputs in units of 10^6 bit/s")
+        rows, changed = numbers("8.1", scenario, goodput), "goodputs in units of 10^6 bit/s"
+        _show(report, "8.1", scenario, *rows, name="in 10^6 bit/s", unit="Mbit/s", changed=changed)
     largest = max(value for one in SCENARIOS for value, _ in printed("li2006", "Table 8.1", "goodput", one).values())
     capacity_bit_s = 250e6 * PAYLOAD
     report.notes.append(
@@ -170,9 +159,8 @@ def table_8_2(report: Chapter) -> None:
     for scenario in (SYMMETRIC, SMALL, LARGE):
         _fast(report, "8.2", scenario)
     for scenario in SCENARIOS:
-        rows = partial(_rows, report.lab, "8.2", scenario, read=partial(fairness, of=whole))
-        time = "over the whole measured time"
-        _show(report, "8.2", scenario, rows, time, changed=f"fairness {time}, instead of its second half")
+        rows, time = numbers("8.2", scenario, partial(fairness, of=whole)), "over the whole measured time"
+        _show(report, "8.2", scenario, *rows, name=time, changed=f"fairness {time}, instead of its second half")
     report.notes.append('Table 8.2 prints "-" for Scalable TCP with equal round-trip times, which cannot be compared.')
     grid = {
         "scenario buffer": ((SMALL, "small buffer"), (LARGE, "large buffer")),
@@ -204,7 +192,7 @@ def table_8_3(report: Chapter) -> None:
     fair = "the time until the second flow has 0.8 of a fair share, instead of its own average"
     median = "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end"
     for name, read, changed in (("medians", converged, median), ("to a fair share", shared, fair)):
-        _show(report, "8.3", SYMMETRIC, partial(_rows, report.lab, "8.3", SYMMETRIC, read=read), name, changed=changed)
+        _show(report, "8.3", SYMMETRIC, *numbers("8.3", SYMMETRIC, read), name=name, changed=changed)
     report.claim(
         "L28",
         "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
@@ -227,8 +215,8 @@ def table_8_4(report: Chapter) -> None:
         _fast(report, "8.4", scenario)
     variants = {name: f"{PER_BIT}, and {changed}" for name, changed in whole_sets(report.lab).items()}
     for scenario in SCENARIOS:
-        rows = partial(_rows, report.lab, "8.4", scenario, read=_per_bit)
-        _show(report, "8.4", scenario, rows, "bytes for each bit", changed=PER_BIT, variants=variants)
+        rows, name = numbers("8.4", scenario, _per_bit), "bytes for each bit"
+        _show(report, "8.4", scenario, *rows, name=name, changed=PER_BIT, variants=variants)
     others = [name for name in LOSS_BASED if name != "BicTCP"]
     report.claim(
         "L48",
@@ -254,12 +242,10 @@ def which_set(report: Chapter) -> None:
         for number, table in TABLES.items():
             for label, reader in ((number, None), *([table.other] if table.other else [])):
                 for scenario in table.scenarios:
-                    rows = [
-                        row
-                        for row in _rows(lab, number, scenario, name, reader)
-                        # Standard TCP beside itself is the symmetric cell again.
-                        if scenario != FRIENDLY or row.system != "Standard TCP"
-                    ]
+                    # Standard TCP beside itself is the symmetric cell again.
+                    systems = NEW if scenario == FRIENDLY else tuple(SYSTEMS)
+                    asked = numbers(number, scenario, reader, systems)
+                    rows = [row for one in asked for row in report.quantities(one, name)]
                     made = Report(lab).compare(table.metric, table.unit, rows, band=table.band, looks=table.looks)
                     within[label] += sum(row.agrees is True for row in made.rows)
                     count[label] += len(made.rows)

@@ -9,8 +9,8 @@ import polars as pl
 from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.judge import Arm
-from elephan.studies.reproduce.lab import printed
-from elephan.studies.reproduce.li2006.systems import SYSTEMS
+from elephan.studies.reproduce.lab import ONCE
+from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
 
 STANDARD, HIGH, SCALABLE, H_TCP = FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
 NEW = FOUR[1:]
@@ -22,7 +22,7 @@ NETWORKS = {"MB-NG": MB_NG, "DataTAG": DATATAG}
 # The tests with several flows, for which a few minutes of processor time are the budget.
 SHORTER = {"duration": "80 s", "measure.from": "20 s"}
 # The thesis has three repeats at least.
-LOOKS, ONCE = (3, 6, 10), (2,)
+LOOKS = (3, 6, 10)
 
 ROUTER = (
     "the routers' queues: 20 % of the product on DataTAG, or 100 ms, the most that its Juniper M10 has, where it may decide a claim; 1000 "
@@ -178,8 +178,7 @@ def figure_9_1(report: Chapter) -> None:
         means="Figure 9.1's order holds in the simulator only at the places that hold here.",
     )
     largest, after = (
-        printed("li2006", "Sec 9.1.2 text", metric)[SCALABLE][0]
-        for metric in ("maximum cwnd", "cwnd after loss, integer")
+        published("Sec 9.1.2 text", metric, system=SCALABLE) for metric in ("maximum cwnd", "cwnd after loss, integer")
     )
 
     def most(at: Point, run: Run) -> float:
@@ -191,12 +190,10 @@ def figure_9_1(report: Chapter) -> None:
         grid = {"name printed column": rows, "system": SCALABLE, "network": MB_NG, "set": more}
         return Points("{name}", most, how="point").at(grid)
 
-    (kept,) = printed("li2006", "Sec 9.1.2 text", "cwnd after loss without").values()
+    kept = published("Sec 9.1.2 text", "cwnd after loss without")
     group = "Scalable TCP's window after a loss, not rounded"
-    report.formula(group, "packets", 0.02, (SCALABLE, kept[0], 7 / 8 * largest))
-    flight, acks = (
-        printed("li2006", "Sec 9.1.8", metric)["path DataTAG"][0] for metric in ("packets in flight", "acks per RTT")
-    )
+    report.formula(group, "packets", 0.02, (SCALABLE, kept, 7 / 8 * largest))
+    flight, acks = (published("Sec 9.1.8", metric) for metric in ("packets in flight", "acks per RTT"))
     rows = (("in flight", flight, 1e9 * 0.12 / 12e3), ("ACKs", acks, 1e9 * 0.12 / 24e3))
     report.formula("packets of a round trip on DataTAG", "packets", 0.02, *rows)
     group = "Scalable TCP on MB-NG, one packet in 50 lost"
@@ -258,7 +255,7 @@ def figure_9_3(report: Chapter) -> None:
         means="The dips of figure 9.3b are of hosts, and with these hosts some algorithm or rate has none.",
         sets=Sets((*QUEUES.names, FOUR_PACKETS)),
     )
-    least = printed("li2006", "Sec 9.1.7", "CBR above which")[STANDARD][0]
+    least = published("Sec 9.1.7", "CBR above which")
     below = [r for r in (*dips, 600) if r < least]
     report.claim(
         "L52",
@@ -319,7 +316,7 @@ def figure_9_4(report: Chapter) -> None:
         means="The spread of figure 9.6 is from a single test of each kind; over repeats it is not always larger for Scalable TCP.",
         sets=SEVERAL,
     )
-    low, high = (printed("li2006", "Sec 9.1.4", f"relative to mean, {end}")[SCALABLE][0] for end in ("low", "high"))
+    low, high = (published("Sec 9.1.4", f"relative to mean, {end}", system=SCALABLE) for end in ("low", "high"))
     grid = {"system": SCALABLE, "rate": rates, "count": 10, "printed": (low + high) / 2, "error": (high - low) / 2}
     group = f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})"
     report.rows(group, "1", Points("{rate} Mbit/s", stray).at(grid))
@@ -352,7 +349,7 @@ def figure_9_7(report: Chapter) -> None:
         means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
         sets=SEVERAL,
     )
-    most, _ = printed("li2006", "Sec 9.1.5", "maximum utilisation")["HSTCP, H-TCP, Standard TCP"]
+    most = published("Sec 9.1.5", "maximum utilisation")
     report.rows(
         "largest aggregate goodput of ten flows or more (about 80 %)",
         "% of 1 Gbit/s",

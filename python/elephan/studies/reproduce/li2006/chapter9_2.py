@@ -7,7 +7,6 @@ import polars as pl
 from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, used
 from elephan.studies.reproduce.judge import Arm
-from elephan.studies.reproduce.lab import printed
 from elephan.studies.reproduce.li2006.chapter9_1 import (
     BAND,
     HIGH,
@@ -19,7 +18,7 @@ from elephan.studies.reproduce.li2006.chapter9_1 import (
     chapter,
     flows,
 )
-from elephan.studies.reproduce.li2006.systems import SYSTEMS
+from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
 
 DIFFSERV = Arm("li2006/diffserv")
 # What receivers may do, as settings: how many packets an ACK covers.
@@ -158,7 +157,7 @@ def figure_9_20(report: Chapter) -> None:
         means="The order of figure 9.20 needs a first slow start that does no harm, as figure 9.21 shows it.",
         sets=STARTS,
     )
-    pipe = printed("li2006", "Sec 9.2.2", "share of the pipe")[STANDARD][0]
+    pipe = published("Sec 9.2.2", "share of the pipe", system=STANDARD)
     full = {"system": STANDARD, "share": 90}
     report.rows(
         "share of the link that Standard TCP has at 90 %",

@@ -1,13 +1,12 @@
 """Li 2006, section 9.3, Internet paths as models."""
 
-import polars as pl
+from functools import partial
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, reached
 from elephan.studies.reproduce.judge import Arm, Time
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS
+from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, published
 
 STANDARD = "Standard TCP"
 ATLANTIC, AMERICA, EUROPE = "a trans-Atlantic path", "that and the width of America", "Europe"
@@ -30,10 +29,7 @@ def _goodput(run: Run) -> float:
 
 def opened(run: Run) -> Time:
     """When the window was first as large as the bandwidth-delay product of the path, if it was."""
-    rtt_s = _core.seconds(run.scenario.document["path"]["rtt"])
-    frame = run.flows.filter(pl.col("flow") == 0)
-    large = frame.filter(pl.col("cwnd_segments") >= RATE_BIT_S * rtt_s / 12e3)
-    return Time(float(large["time_s"][0]), seen=True) if len(large) else Time(run.summary.to_s, seen=False)
+    return reached(RATE_BIT_S * _core.seconds(run.scenario.document["path"]["rtt"]) / 12e3, run)
 
 
 def overhead(run: Run) -> float:
@@ -42,10 +38,17 @@ def overhead(run: Run) -> float:
     return max(flow.retransmitted_bytes, 1500) / flow.goodput_bit_s
 
 
-@experiment(
-    "li2006/figure-9.27",
+# The thesis has 28 measurements at least.
+READINGS = {"goodput": Reading(_goodput, "Mbit/s")}
+models = partial(Chapter, arm=_arm, readings=READINGS, looks=(5, 10, 20), shared={"oracle": ORACLE})
+
+
+@declares(
+    models,
+    "li2006",
+    "figure-9.27",
     "Models of Internet paths (figures 9.27 to 9.39)",
-    "li2006/internet",
+    "internet",
     choices=(
         "all properties of the paths: round-trip times, bottleneck, losses and traffic. These are models, with web traffic of 400 users and "
         "three round-trip times; a claim is tested with each of three loss rates.",
@@ -54,13 +57,9 @@ def overhead(run: Run) -> float:
         "budget: at most 7.5 CPU minutes at the first look.",
     ),
 )
-def figure_9_27(lab: Lab) -> Report:
+def figure_9_27(report: Chapter) -> None:
     """Five minutes without slow start."""
-    # The thesis has 28 measurements at least.
-    report = Chapter(
-        lab, arm=_arm, readings={"goodput": Reading(_goodput, "Mbit/s")}, looks=(5, 10, 20), shared={"oracle": ORACLE}
-    )
-    losses = Sets(lab.pick(tuple(LOSSES), tuple(LOSSES)[1:2]))
+    losses = Sets(report.lab.pick(tuple(LOSSES), tuple(LOSSES)[1:2]))
     paths = [(n, path) for path in PATHS for n in NEW if (n, path) != ("Scalable TCP", EUROPE)]
     report.claim(
         "L66",
@@ -78,7 +77,7 @@ def figure_9_27(lab: Lab) -> Report:
         "L67",
         "which algorithm is first on which path: the round-trip times, bottlenecks and loads of the paths are not published",
     )
-    share, _ = printed("li2006", "Sec 9.3.4", "share of 5 min test")["HSTCP, Scalable TCP"]
+    share = published("Sec 9.3.4", "share of 5 min test")
     slow = {"system": ("HighSpeed TCP", "Scalable TCP"), "path": AMERICA}
     report.claim(
         "L68",
@@ -94,23 +93,14 @@ def figure_9_27(lab: Lab) -> Report:
         looks=(10, 20),
     )
     report.untestable("L69", "the ranking by stability and overhead on each real path: these paths are not published")
-    _ratios(report)
     report.notes.append(
         "The goodputs of 100 and 200 Mbit/s to Stanford and of 160 Mbit/s to RAL (sections 9.3.2 and 9.3.5) are those of unpublished paths, and "
         "have no row."
     )
-    return report
-
-
-def _ratios(report: Chapter) -> None:
-    """The printed ratios of goodput and overhead, on one model of both paths to America."""
-
-    def published(locator: str, metric: str, system: str) -> float:
-        return printed("li2006", locator, metric)[system][0]
-
-    fast = published("Sec 9.3.4", "median goodput ratio", "FAST vs Standard TCP")
+    # The printed ratios of goodput and overhead, on one model of both paths to America.
+    fast = published("Sec 9.3.4", "median goodput ratio", system="FAST vs Standard TCP")
     low, high = (
-        published(locator, metric, "HighSpeed TCP vs Standard TCP")
+        published(locator, metric, system="HighSpeed TCP vs Standard TCP")
         for locator, metric in (("Sec 9.3.2", "goodput ratio"), ("Sec 9.3.4", "goodput ratio (worst"))
     )
     both = f"HighSpeed TCP (Stanford {low:g}, LBL {high:g})"
@@ -121,7 +111,7 @@ def _ratios(report: Chapter) -> None:
         Points("{name}", "goodput, over").at({"name a printed error": rows}, b=STANDARD, path=AMERICA),
         variants={"more losses": "the loss rate is 1e-5, not 1e-6"},
     )
-    decade = published("Sec 9.3.2", "overhead ratio", "New-TCP vs Standard TCP")
+    decade = published("Sec 9.3.2", "overhead ratio", system="New-TCP vs Standard TCP")
     report.rows(
         "overhead over that of Standard TCP, the same path",
         "decades",

@@ -1,11 +1,15 @@
-"""Shared by the chapters of the thesis: its algorithms, the sets of choices that it leaves open, and its metrics."""
+"""Shared by the chapters of the thesis: its algorithms, the sets of choices that it leaves open, its numbers, and its own metric."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from elephan.api.metrics import declared
+from elephan.studies.reproduce.lab import number
+
+published = partial(number, "li2006")
 
 # The thesis' names of algorithms, and their names in a scenario. The thesis used HighSpeed TCP with the table of RFC 3649,
 # and H-TCP with an increase that is multiplied by T_min in seconds, as its equation 6.9 prints.
@@ -19,15 +23,7 @@ SYSTEMS = {
 }
 NEW = tuple(SYSTEMS)[1:]
 LOSS_BASED = tuple(name for name in NEW if name != "FAST")
-METRICS = {
-    metric.name: metric
-    for metric in (
-        declared("Summary", "goodput_bit_s"),
-        declared("Summary", "fairness"),
-        declared("Summary", "overhead_s_bit"),
-        declared("Summary", "convergence_s", unit="s"),
-    )
-}
+OVERHEAD = declared("Summary", "overhead_s_bit")
 
 
 @dataclass(frozen=True)

@@ -27,24 +27,18 @@ from elephan.studies.reproduce.lab import UnsuitableError
 from elephan.studies.reproduce.ns2.results import columns, read, summary
 from elephan.studies.reproduce.ns2.script import differences, expressed, flows_of, plan_of, script, unsupported
 
-__all__ = ["at_once", "differences", "express", "run", "unsupported", "version"]
+__all__ = ["express", "run", "unsupported", "version"]
 
 # How often a run looks whether it is to stop.
 POLL_S = 0.05
 
 
-def express(scenario: Scenario, engine: str = "ns2") -> Scenario:
-    """The scenario as ns-2 can run it. Raises `UnsuitableError` with the reasons if it cannot."""
+def express(scenario: Scenario, engine: str = "ns2") -> tuple[Scenario, list[str]]:
+    """The scenario as ns-2 can run it, and what its stack does otherwise. Raises `UnsuitableError` with the reasons if it cannot."""
     assert engine == "ns2"
     if wrong := unsupported(scenario):
         raise UnsuitableError("\n".join(wrong))
-    return expressed(scenario)
-
-
-def at_once(cores: int, engine: str = "ns2") -> int:
-    """How many runs may take place together."""
-    assert engine == "ns2"
-    return cores
+    return expressed(scenario), differences(scenario)
 
 
 @cache

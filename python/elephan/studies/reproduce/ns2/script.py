@@ -182,16 +182,13 @@ def expressed(scenario: Scenario) -> Scenario:
 def _told(own: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     # The name of an algorithm may imply a recovery, which the table of all keys does not show.
     told = {key: table[key] for key in STACK if table.get(key) is not None and (key != "recovery" or key in own)}
-    if "delayed_ack" in told:
-        told["delayed_ack"] = {
-            key: told["delayed_ack"][key] for key in ("segments", "timeout") if key in told["delayed_ack"]
-        }
+    if delayed := told.get("delayed_ack"):
+        told["delayed_ack"] = {key: delayed[key] for key in DELAYED_ACK if key in delayed}
     return told
 
 
-def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
+def differences(scenario: Scenario) -> list[str]:
     """What the stack of ns-2 does otherwise than that of a scenario, in words."""
-    assert engine == "ns2"
     found = []
     for flow in flows_of(scenario, plan_of(scenario)):
         name, tcp = flow.cc["name"], flow.tcp
