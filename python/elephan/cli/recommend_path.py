@@ -63,4 +63,4 @@ def _write(place: Path, advice: Advice) -> None:
     with new_file(place / DOCUMENT) as file:
         write_json(file, to_dict(advice))
     with new_file(place / predict.FILE) as file:
-        advice.prediction.write_as(file)
+        advice.prediction.write(file)
