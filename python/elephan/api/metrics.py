@@ -137,6 +137,12 @@ def _declared() -> dict[tuple[str, str], Metric]:
     }
 
 
+@cache
+def declared_columns() -> dict[tuple[str, str], dict[str, Any]]:
+    """What is declared of each column of the samples, by its table and name."""
+    return {(one["table"], one["name"]): one for one in json.loads(_core.declared_columns())}
+
+
 def metrics_of(part: str) -> tuple[Metric, ...]:
     """The metrics that tables show for a part of a summary, such as `FlowSummary`."""
     return tuple(metric for (of, _), metric in _declared().items() if of == part)

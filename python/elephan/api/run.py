@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
-from elephan.api.metrics import METRICS, Metric, declared, metrics_of
+from elephan.api.metrics import METRICS, Metric, declared, declared_columns, metrics_of
 from elephan.api.pictures.data import Picture
 from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import describe
@@ -51,20 +51,9 @@ TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
 OPTIONAL = ("crowds", "streams", "events")
 
 
-@cache
-def _declared() -> dict[tuple[str, str], dict[str, str]]:
-    """Unit and meaning of each column of each table, as stored in Parquet."""
-    return {key: {"unit": one["unit"], "meaning": one["meaning"]} for key, one in _columns().items()}
-
-
-@cache
-def _columns() -> dict[tuple[str, str], dict[str, Any]]:
-    return {(one["table"], one["name"]): one for one in json.loads(_core.declared_columns())}
-
-
 def _values(table: str, name: str, values: np.ndarray[Any, Any]) -> pa.Array:
     """A column whose unknown values are null, if it can have any."""
-    if not _columns()[table, name]["is_nullable"]:
+    if not declared_columns()[table, name]["is_nullable"]:
         return pa.array(values)
     unknown = np.isnan(values) if values.dtype.kind == "f" else values == np.iinfo(values.dtype).max
     return pa.array(values, mask=unknown)
@@ -72,7 +61,8 @@ def _values(table: str, name: str, values: np.ndarray[Any, Any]) -> pa.Array:
 
 @cache
 def _described(table: str, name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, metadata=LABEL if name == "label" else _declared()[table, name])
+    told = LABEL if name == "label" else declared_columns()[table, name]
+    return pa.field(name, kind, metadata={key: told[key] for key in LABEL})
 
 
 def _names(names: Sequence[str], numbers: np.ndarray[Any, Any]) -> pa.Array:

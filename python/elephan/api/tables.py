@@ -1,6 +1,6 @@
 """The tables of a run: flows, other traffic, links and their classes."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,33 +70,40 @@ def figures(part: Part, names: Collection[str]) -> dict[str, Any]:
 
 def together(run: Run) -> Table:
     """The metrics of a run's flows together."""
-    metrics = _metrics("Summary")
-    return _table("All flows together", [], metrics, [_cells(metrics, run.summary)])
+    return _table("All flows together", [], "Summary", [([], run.summary)])
 
 
 def of_run(run: Run) -> list[Table]:
     """The tables of a run that are not empty."""
+    summary, done = run.summary, run.summary.transfers
+    flows = [([f"{number}", flow.label], flow) for number, flow in enumerate(summary.flows, 1)]
+    hosts = [(texts, flow.host) for texts, flow in flows if flow.host is not None]
     made = (
-        _flows(run),
-        _hosts(run),
-        _crowds(run),
-        _streams(run),
-        _links(run),
-        changes.table(run.scenario, run.summary.to_s),
-        *_classes(run),
-        _transfers(run),
+        _table("Flows", ["flow", "label"], "FlowSummary", flows),
+        _table("Hosts of senders", ["flow", "label"], "HostSummary", hosts),
+        _table("Crowds of short flows", ["crowd"], "CrowdSummary", [([one.label], one) for one in summary.crowds]),
+        _table("Streams of datagrams", ["stream"], "StreamSummary", [([one.label], one) for one in summary.streams]),
+        _table("Links", ["link"], "LinkSummary", [([one.name], one) for one in summary.links]),
+        changes.table(run.scenario, summary.to_s),
+        *(
+            _table(f"Classes of {link.name}", ["class"], "ClassSummary", [([one.name], one) for one in link.classes])
+            for link in summary.links
+        ),
+        _table("Transfers", [], "TransferSummary", [([], done)] if done is not None and done.count else []),
     )
     return [table for table in made if table.rows]
 
 
-def _table(title: str, first: Sequence[str], metrics: Sequence[Metric], rows: Sequence[Sequence[str]]) -> Table:
-    """`first` heads columns of text, which come before the metrics."""
-    note = f"The first {MOST_ROWS} of {len(rows)}." if len(rows) > MOST_ROWS else ""
-    return Table(title, [*text_heads(*first), *(metric.head for metric in metrics)], rows[:MOST_ROWS], note)
+def _table(title: str, first: Sequence[str], part: str, found: Sequence[tuple[Sequence[str], Part]]) -> Table:
+    """The metrics of such parts of a summary, a row each, behind the texts that identify it, which `first` heads."""
+    metrics = _metrics(part)
+    note = f"The first {MOST_ROWS} of {len(found)}." if len(found) > MOST_ROWS else ""
+    rows = [[*texts, *(_cell(metric, one) for metric in metrics)] for texts, one in found[:MOST_ROWS]]
+    return Table(title, [*text_heads(*first), *(metric.head for metric in metrics)], rows, note)
 
 
-def _cells(metrics: Sequence[Metric], part: Any) -> list[str]:
-    return [metric.cell(part) for metric in metrics]
+def _cell(metric: Metric, part: Part) -> str:
+    return _drops(part) if isinstance(part, LinkSummary) and metric.column == "dropped" else metric.cell(part)
 
 
 def _metrics(part: str) -> Sequence[Metric]:
@@ -122,22 +129,6 @@ def _with(part: str, after: str, *others: Metric) -> Sequence[Metric]:
     return [*metrics[:place], *others, *metrics[place:]]
 
 
-def _flows(run: Run) -> Table:
-    metrics = _metrics("FlowSummary")
-    rows = [[f"{number}", flow.label, *_cells(metrics, flow)] for number, flow in enumerate(run.summary.flows, 1)]
-    return _table("Flows", ["flow", "label"], metrics, rows)
-
-
-def _hosts(run: Run) -> Table:
-    metrics = _metrics("HostSummary")
-    rows = [
-        [f"{number}", flow.label, *_cells(metrics, flow.host)]
-        for number, flow in enumerate(run.summary.flows, 1)
-        if flow.host is not None
-    ]
-    return _table("Hosts of senders", ["flow", "label"], metrics, rows)
-
-
 def _ended(what: str, column: str) -> Metric:
     """A metric of the transfers or of the pages of a crowd."""
 
@@ -147,39 +138,6 @@ def _ended(what: str, column: str) -> Metric:
 
     metric = declared("TransferSummary", column)
     return replace(metric, name=what, unit=metric.unit or metric.name, digits=min(metric.digits, 2), reading=read)
-
-
-def _crowds(run: Run) -> Table:
-    metrics = _metrics("CrowdSummary")
-    rows = [[crowd.label, *_cells(metrics, crowd)] for crowd in run.summary.crowds]
-    return _table("Crowds of short flows", ["crowd"], metrics, rows)
-
-
-def _streams(run: Run) -> Table:
-    metrics = _metrics("StreamSummary")
-    rows = [[stream.label, *_cells(metrics, stream)] for stream in run.summary.streams]
-    return _table("Streams of datagrams", ["stream"], metrics, rows)
-
-
-def _links(run: Run) -> Table:
-    metrics = _metrics("LinkSummary")
-    rows = [
-        [link.name, *(_drops(link) if metric.column == "dropped" else metric.cell(link) for metric in metrics)]
-        for link in run.summary.links
-    ]
-    return _table("Links", ["link"], metrics, rows)
-
-
-def _classes(run: Run) -> Iterator[Table]:
-    metrics = _metrics("ClassSummary")
-    for link in run.summary.links:
-        rows = [[one.name, *_cells(metrics, one)] for one in link.classes]
-        yield _table(f"Classes of {link.name}", ["class"], metrics, rows)
-
-
-def _transfers(run: Run) -> Table:
-    metrics, done = _metrics("TransferSummary"), run.summary.transfers
-    return _table("Transfers", [], metrics, [_cells(metrics, done)] if done is not None and done.count else [])
 
 
 def _drops(link: LinkSummary) -> str:

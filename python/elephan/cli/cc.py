@@ -17,9 +17,9 @@ from elephan.api.registry import (
 )
 from elephan.base.table import Table, text_heads
 from elephan.cli import complete
-from elephan.cli.entries import implied, out, print_one, table_of
+from elephan.cli.entries import implied, print_one, table_of
 from elephan.cli.options import command_line
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, out, show
 from elephan.foreign import build, modules, names
 
 app = command_line(group=True)

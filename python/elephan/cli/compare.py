@@ -9,13 +9,11 @@ from elephan import _core
 from elephan.api.metrics import METRICS
 from elephan.api.scenario import dumbbell, flow
 from elephan.base.folders import default, new_folder
-from elephan.base.text import Terminal
-from elephan.cli import complete
+from elephan.cli import FAILED, complete
 from elephan.cli.options import Force, Isolate, Large, command_line, given_as, words
-from elephan.cli.output import Columns, Form, chosen, named, show_estimates, told
+from elephan.cli.output import Columns, Form, chosen, err, named, out, show_estimates, told
 from elephan.cli.progress import announce, progress_bar
 
-FAILED = 1
 # The metrics that are shown where they differ, unless others are asked for.
 USUAL = ("goodput", "fairness", "stability", "convergence", "loss", "queueing")
 # What gives the keys of the scenarios.
@@ -29,8 +27,6 @@ OPTIONS = {
 }
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command()

@@ -8,16 +8,14 @@ import typer
 from elephan import _core
 from elephan.api.scenario import Scenario, load
 from elephan.base.folders import check_new, default, new_folder
-from elephan.base.text import Terminal, file_names
+from elephan.base.text import file_names
 from elephan.cli import complete
 from elephan.cli.options import Force, Large, Settings, assignments, command_line, words
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import announce
 from elephan.studies import side_by_side
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command()

@@ -11,12 +11,11 @@ import typer
 
 from elephan import _core
 from elephan.api.scenario import load
-from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, command_line
+from elephan.cli.output import err, out
 from elephan.engines.emulate import FAR, NEAR, Links, links
 
 app = command_line()
-out = Terminal()
 
 # Time between looks for signals.
 WAIT_S = 0.2
@@ -55,7 +54,7 @@ def emulate(
                 stop.add_note("the links are gone")
                 raise
     for reason in held.quality["invalid_because"]:
-        Terminal(stderr=True).message(f"the links did not keep to their schedule: {reason}")
+        err.message(f"the links did not keep to their schedule: {reason}")
     raise typer.Exit(code)
 
 

@@ -7,10 +7,7 @@ from dataclasses import asdict
 from elephan import _core
 from elephan.api.registry import Entry
 from elephan.base.table import Table, text_heads
-from elephan.base.text import Terminal
-from elephan.cli.output import show
-
-out = Terminal()
+from elephan.cli.output import out, show
 
 
 def table_of(title: str, entries: Sequence[Entry]) -> Table:

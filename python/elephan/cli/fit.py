@@ -8,9 +8,8 @@ import typer
 from elephan._core import ScenarioError
 from elephan.base import plots
 from elephan.base.folders import check_new, new_folder
-from elephan.base.text import Terminal
 from elephan.cli.options import Force, command_line
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import progress_bar, span
 from elephan.paths.fit import fit as run_fit
 from elephan.paths.fit import reading, write_into
@@ -18,8 +17,6 @@ from elephan.paths.overlay import overlay
 from elephan.paths.tables import of_estimates
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command()

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from elephan.base.text import Terminal
+from elephan.cli.output import err
 from elephan.studies.sweeps.dataset import Dataset, named
-
-err = Terminal(stderr=True)
 
 Folder = Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder of a sweep.")]
 Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: include only runs with this setting.")]

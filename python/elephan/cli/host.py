@@ -10,17 +10,14 @@ from elephan import _core
 from elephan.api.scenario import load
 from elephan.base.folders import check_new, new_folder
 from elephan.base.kinds import HOST
-from elephan.base.text import Terminal
 from elephan.cli.options import Force, command_line, rate_of, seconds_of
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import progress_bar
 from elephan.paths import host as hosts
 from elephan.paths.settings import Demand
 from elephan.paths.survey import Plan, survey
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command()

@@ -11,9 +11,8 @@ from elephan.api.metrics import declared
 from elephan.api.scenario import load as load_scenario
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
-from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, command_line, parameter
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import progress_bar
 from elephan.guest import image
 from elephan.kernel import build, libbpf
@@ -21,8 +20,6 @@ from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 
 app = command_line(group=True)
-out = Terminal()
-err = Terminal(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
 

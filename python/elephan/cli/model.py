@@ -14,10 +14,9 @@ from elephan.api.scenario import Scenario
 from elephan.base import plots
 from elephan.base.numbers import significant
 from elephan.base.table import Cell, Head, Table, text_heads
-from elephan.base.text import Terminal
 from elephan.cli import complete
 from elephan.cli.options import assignments, command_line, given_as, parameter, rate_of, seconds_of, words
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, out, show
 from elephan.cli.progress import announce, progress_bar
 from elephan.engines.run import run_many
 from elephan.studies import theory
@@ -26,7 +25,6 @@ from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 app = command_line(group=True)
 plot_app = command_line(group=True, help="Plot theoretical figures with simulated points.")
 app.add_typer(plot_app, name="plot")
-out = Terminal()
 
 EVERY = ", ".join(MODELLED)
 # Above this loss rate HighSpeed TCP is Standard TCP (RFC 3649: Low_P).

@@ -15,11 +15,10 @@ import typer
 
 from elephan._core import ScenarioError
 from elephan.base import folders
-from elephan.base.text import Terminal
 from elephan.cli.options import command_line
+from elephan.cli.output import out
 
 app = command_line(group=True)
-out = Terminal()
 
 CC, NET, METRICS = Path("crates/cc/src"), Path("crates/net/src"), Path("crates/metrics/src")
 REPRODUCE = Path("python/elephan/studies/reproduce")

@@ -1,4 +1,4 @@
-"""What commands print on standard output: tables, in the format that `--format` names."""
+"""What commands print: messages, and tables in the format that `--format` names."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,8 @@ from elephan.base.text import Terminal, echo
 from elephan.cli import complete
 from elephan.cli.options import words
 
+# Standard output, and standard error.
+out, err = Terminal(), Terminal(stderr=True)
 FORMATS = ("table", "csv", "json", "md", "latex")
 # What `--columns` calls every column.
 ALL = "all"
@@ -113,7 +115,6 @@ def show(tables: Sequence[Table], form: str, document: Any = None, most_rows: in
     if form == "json":
         echo(json.dumps(_document(tables) if document is None else document, indent=2, default=str) + "\n")
         return
-    out = Terminal()
     for number, table in enumerate(tables):
         if number:
             out.print()

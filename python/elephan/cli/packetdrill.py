@@ -10,15 +10,12 @@ import typer
 from elephan import _core
 from elephan.api.scenario import EXAMPLES
 from elephan.base.table import Head, Table, text_heads
-from elephan.base.text import Terminal
 from elephan.cli import BAD_INPUT, FAILED, complete
 from elephan.cli.options import assignments, command_line
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.engines.packetdrill import Report, check, run
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command()

@@ -10,9 +10,8 @@ import typer
 from elephan import _core
 from elephan.base.folders import new_folder
 from elephan.base.table import Cell, Head, Table
-from elephan.base.text import Terminal
 from elephan.cli.options import Force, bytes_of, command_line, given_as, rate_of, words
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.paths.estimates import Estimates, Value
 from elephan.paths.probe import budget
 from elephan.paths.probe.folder import write
@@ -20,8 +19,6 @@ from elephan.paths.probe.measure import Found, measure
 from elephan.paths.probe.session import Session
 
 app = command_line(group=True, help="Measure the path between two hosts, and write a scenario of it.")
-out = Terminal()
-err = Terminal(stderr=True)
 TOKEN = "ELEPHAN_TOKEN"
 
 Rate = Annotated[str | None, typer.Option(help='Rate of any sender, such as "1 Gbit/s".', show_default="no limit")]

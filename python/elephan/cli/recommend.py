@@ -9,11 +9,10 @@ import typer
 from elephan import _core
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
-from elephan.base.text import Terminal
 from elephan.cli import complete
 from elephan.cli.compare import OPTIONS
 from elephan.cli.options import Force, assignments, command_line, given_as, words
-from elephan.cli.output import Columns, Form, chosen, named, show_estimates
+from elephan.cli.output import Columns, Form, chosen, named, out, show_estimates
 from elephan.cli.progress import announce, progress_bar
 from elephan.cli.recommend_path import for_path
 from elephan.paths.recommend import USUAL_CC, USUAL_STREAMS
@@ -27,7 +26,6 @@ OF_EXPERIMENTS = ("rate", "rtt", "buffer", "shared", "weight", "duration", "repe
 OF_PATHS = {"size": "--size", "streams": "--streams", "draws": "--draws", "to_folder": "--out", "force": "--force"}
 
 app = command_line()
-out = Terminal()
 
 
 @app.command()

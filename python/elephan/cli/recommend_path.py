@@ -7,15 +7,13 @@ from elephan import _core
 from elephan._core import ScenarioError
 from elephan.api.run import write_json
 from elephan.base.folders import check_new, new_file, new_folder
-from elephan.base.text import Terminal
-from elephan.cli.output import show
+from elephan.cli.output import out, show
 from elephan.cli.progress import progress_bar
 from elephan.cli.progress import span as roughly
 from elephan.paths import predict, scenario
 from elephan.paths.recommend import USUAL_CC, Advice, cost, read_path, recommend, to_dict, ways
 from elephan.paths.tables import of_ways, span
 
-out = Terminal()
 DOCUMENT = "recommendation.json"
 
 
@@ -65,4 +63,4 @@ def _write(place: Path, advice: Advice) -> None:
     with new_file(place / DOCUMENT) as file:
         write_json(file, to_dict(advice))
     with new_file(place / predict.FILE) as file:
-        advice.prediction.write_as(file)
+        advice.prediction.write(file)

@@ -21,10 +21,9 @@ from elephan.base.documents import damage, read_json
 from elephan.base.folders import new_file, only_writer
 from elephan.base.plots import Figure
 from elephan.base.table import Table, text_heads
-from elephan.base.text import Terminal
 from elephan.cli import complete, parse
 from elephan.cli.options import Scheduler, Tls, check_tls, command_line
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import progress_bar, span
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab, claims
@@ -34,8 +33,6 @@ from elephan.studies.sweeps.schedulers import connect
 from elephan.studies.sweeps.worker import code_version
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 PAGE = Path("docs/reproduction.md")
 # The processor time of each experiment, in full and with `--quick`, when its runs were made last.

@@ -16,15 +16,13 @@ from elephan.api.scenario import Scenario, load
 from elephan.api.tables import figures, heads, of_run, together
 from elephan.base.folders import default, new_folder
 from elephan.base.numbers import sparkline
-from elephan.base.text import Terminal, file_names
+from elephan.base.text import file_names
 from elephan.cli.options import Force, Isolate, Large, ScenarioFile, Settings, assignments, command_line
-from elephan.cli.output import ALL, Columns, Form, chosen, named, show
+from elephan.cli.output import ALL, Columns, Form, chosen, err, named, out, show
 from elephan.cli.progress import announce, progress_bar
 from elephan.engines.run import run as simulate
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 # Maximum rows of a table on the terminal; reports have more.
 MOST_ROWS = 50
 # Windows of so many flows are drawn, in lines of so many characters.

@@ -10,11 +10,11 @@ import typer
 
 from elephan.api.scenario import copy_examples, examples, load, schema
 from elephan.base.table import Table, text_heads
-from elephan.base.text import Terminal, echo
+from elephan.base.text import echo
 from elephan.cli.options import Large, ScenarioFile, Settings, assignments, command_line
+from elephan.cli.output import out
 
 app = command_line(group=True)
-out = Terminal()
 
 
 @app.command("check")

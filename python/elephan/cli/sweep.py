@@ -12,7 +12,7 @@ from elephan import _core
 from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
 from elephan.base.kinds import SWEEP
-from elephan.base.text import Terminal
+from elephan.cli import FAILED
 from elephan.cli.grids import tell
 from elephan.cli.options import (
     Isolate,
@@ -25,17 +25,15 @@ from elephan.cli.options import (
     check_tls,
     command_line,
 )
+from elephan.cli.output import err, out
 from elephan.cli.progress import Lines, NameColumn, announce
 from elephan.studies.sweeps.dataset import Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
 from elephan.studies.sweeps.schedulers import connect
 
-FAILED = 1
 SHOWN_FAILURES = 5
 
 app = command_line()
-out = Terminal()
-err = Terminal(stderr=True)
 
 
 @app.command("sweep")

@@ -7,15 +7,13 @@ import typer
 from elephan import _core
 from elephan.base.documents import damage
 from elephan.base.table import of_records
-from elephan.base.text import Terminal
 from elephan.cli import complete
 from elephan.cli.grids import Folder, Where, missing
 from elephan.cli.options import assignments, command_line, words
-from elephan.cli.output import Form, show
+from elephan.cli.output import Form, err, show
 from elephan.studies.sweeps import tables
 
 app = command_line()
-err = Terminal(stderr=True)
 
 
 @app.command("table")

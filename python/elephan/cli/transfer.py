@@ -15,14 +15,13 @@ from rich.progress import Progress as Bars
 from elephan import _core
 from elephan.api.scenario import load as load_scenario
 from elephan.base.folders import new_folder
-from elephan.base.text import Terminal, visible
+from elephan.base.text import visible
 from elephan.cli.options import bytes_of, command_line, given_as, rate_of
+from elephan.cli.output import err, out
 from elephan.cli.progress import NameColumn
 from elephan.paths import transfer
 
 app = command_line(group=True, help="Move memory, a file or a stream of bytes to another host, and watch its TCP.")
-out = Terminal()
-err = Terminal(stderr=True)
 
 # Where there is no terminal, a line of progress comes this often.
 LINES_S = 5.0

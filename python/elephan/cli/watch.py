@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from elephan.base.folders import check_new, new_folder
-from elephan.base.text import Terminal, visible
+from elephan.base.text import visible
 from elephan.cli.options import Force, command_line, seconds_of
+from elephan.cli.output import err
 from elephan.paths import watch as watching
 
 app = command_line()
 # The program has the output of this process.
-err = Terminal(stderr=True)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

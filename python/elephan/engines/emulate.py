@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from elephan import _core, kernel
+from elephan import _core
 from elephan.api.scenario import Scenario
+from elephan.kernel.loader import need_namespaces
 
 NEAR, FAR = "10.0.0.1", "10.0.0.2"
 
@@ -39,8 +40,7 @@ def links(scenario: Scenario) -> Iterator[Links]:
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for an emulated path, found one")
-    if os.geteuid() != 0:
-        raise kernel.KernelError("user: expected root, which may make namespaces, found another user; try sudo")
+    need_namespaces()
     over, ready = _core.Cancel(), threading.Event()
     entered: list[Links] = []
     quality: list[dict[str, Any]] = []

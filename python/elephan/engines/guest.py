@@ -4,18 +4,15 @@ This needs an image of a kernel (`elephan kernel build`), and no root.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
-from elephan.engines.linux import from_columns
+from elephan.engines.sim import Progress, from_columns
 from elephan.guest import image
 from elephan.kernel.errors import KernelError
 from elephan.kernel.names import STOCK, Registered, of_flows
-
-Progress = Callable[[float], object]
 
 # What runs in a guest: its first program, and the links of its network.
 FILES = Path(image.__file__).with_name("bin")
@@ -40,4 +37,4 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
     guest = Registered()
     names = of_flows(scenario.congestion_controls, STOCK, guest.name_of)
     result = _core.run_guest(scenario, names, guest.loads, image=found.path, files=(INIT, LINKS), progress=progress)
-    return from_columns(scenario, result, "kernel", found.identity, time.perf_counter() - started)
+    return from_columns(scenario, result, time.perf_counter() - started, "kernel", found.identity)

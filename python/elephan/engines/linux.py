@@ -4,21 +4,17 @@ This needs root. The published algorithms also need a kernel with BTF, clang and
 missing).
 """
 
-import json
-import os
 import platform
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from elephan import _core, kernel
-from elephan.api.run import TABLES, Run
+from elephan.api.run import Run
 from elephan.api.scenario import Scenario
-from elephan.api.summary import Summary
+from elephan.engines.sim import Progress, from_columns
 from elephan.foreign.names import kernel_has
+from elephan.kernel.loader import need_namespaces
 from elephan.kernel.names import LINUX, of_flows
-
-Progress = Callable[[float], object]
 
 
 def run(
@@ -44,8 +40,7 @@ def run(
     wrong = _core.linux_unsupported(scenario)
     if wrong:
         raise _core.ScenarioError("\n".join(wrong))
-    if os.geteuid() != 0:
-        raise kernel.KernelError("user: expected root, which may make namespaces, found another user; try sudo")
+    need_namespaces()
     started = time.perf_counter()
     with kernel.Held() as held:
 
@@ -72,29 +67,4 @@ def run(
             listener_commands=named(listener_commands),
             progress=progress,
         )
-    return from_columns(scenario, result, "linux", platform.release(), time.perf_counter() - started)
-
-
-def from_columns(scenario: Scenario, result: dict[str, Any], engine: str, system: str, wall_s: float) -> Run:
-    """Make a run from the data of the extension module. `system` names the kernel on which the engine ran it.
-
-    The quality of the links is known only where they are the engine's own.
-    """
-    columns = {name: result[name] for name in TABLES}
-    columns["flows"] = {**columns["flows"], **result["kernel"]}
-    return Run(
-        scenario=scenario,
-        summary=Summary.from_dict(json.loads(result["summary"])),
-        columns=columns,
-        links=tuple(result["links"]),
-        labels=tuple(result["labels"]),
-        provenance={
-            "elephan": _core.__version__,
-            "engine": engine,
-            "kernel": system,
-            "wall_time_s": wall_s,
-            "segments_delivered": result["segments_delivered"],
-            "events_handled": result["events_handled"],
-            **({"quality": json.loads(result["quality"])} if "quality" in result else {}),
-        },
-    )
+    return from_columns(scenario, result, time.perf_counter() - started, "linux", platform.release())

@@ -1,12 +1,12 @@
 """Runs scripts of packetdrill on the simulator's TCP, or on the running kernel's."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from elephan import _core, kernel
+from elephan import _core
+from elephan.kernel.loader import need_namespaces
 
 STATES = (
     *("ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT"),
@@ -48,8 +48,8 @@ def run(file: Path, keys: Mapping[str, str] | None = None, *, on_kernel: bool = 
     The Python code of the script runs in this process. Raises `ScenarioError` for a script or a key that cannot be read, and
     `KernelError` if something is missing.
     """
-    if on_kernel and os.geteuid() != 0:
-        raise kernel.KernelError("user: expected root, which may make namespaces, found another user; try sudo")
+    if on_kernel:
+        need_namespaces()
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

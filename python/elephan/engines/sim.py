@@ -39,19 +39,28 @@ def _line_of(raised: BaseException | None) -> str:
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
-def from_columns(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
-    """Make a run from the data of the extension module."""
+def from_columns(
+    scenario: Scenario, result: dict[str, Any], wall_s: float, engine: str = "sim", system: str | None = None
+) -> Run:
+    """Make a run from the data of the extension module. `system` names the kernel on which the engine ran it.
+
+    The quality of the links is known only where they are a kernel's own.
+    """
+    columns = {name: result[name] for name in TABLES}
+    columns["flows"] = {**columns["flows"], **result.get("kernel", {})}
     return Run(
         scenario=scenario,
         summary=Summary.from_dict(json.loads(result["summary"])),
-        columns={name: result[name] for name in TABLES},
+        columns=columns,
         links=tuple(result["links"]),
         labels=tuple(result["labels"]),
         provenance={
             "elephan": _core.__version__,
-            "engine": "sim",
+            "engine": engine,
+            **({"kernel": system} if system is not None else {}),
             "wall_time_s": wall_s,
             "segments_delivered": result["segments_delivered"],
             "events_handled": result["events_handled"],
+            **({"quality": json.loads(result["quality"])} if "quality" in result else {}),
         },
     )

@@ -77,11 +77,6 @@ def compiled(source: str) -> bytes:
     return data
 
 
-def compiled_file(path: Path) -> bytes:
-    """The object of a user's file in the form of those of `kernel/`. Raises as `compiled`."""
-    return made(str(path))
-
-
 def registered_name(path: Path) -> str:
     """The name that such a file registers. Raises `KernelError` if it has none."""
     found = REGISTERED.search(path.read_text(encoding="utf-8", errors="replace"))

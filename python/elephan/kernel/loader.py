@@ -69,6 +69,12 @@ def _need() -> None:
         raise KernelError("\n".join(lines))
 
 
+def need_namespaces() -> None:
+    """Raise `KernelError` where this process may not make network namespaces."""
+    if os.geteuid() != 0:
+        raise KernelError("user: expected root, which may make namespaces, found another user; try sudo")
+
+
 def known(name: str) -> Algorithm:
     """The algorithm with this name. Raises `ScenarioError` if there is none."""
     found = algorithms().get(name)
@@ -143,7 +149,7 @@ class Held:
             values: Sequence[int] | dict[str, float]
             if name.startswith(BPF):
                 path = Path(name.removeprefix(BPF))
-                data, own, values = build.compiled_file(path), build.registered_name(path), json.loads(settings)
+                data, own, values = build.made(str(path)), build.registered_name(path), json.loads(settings)
             else:
                 algorithm = known(name)
                 data, own = build.compiled(algorithm.source), algorithm.registered

@@ -98,6 +98,6 @@ def fit(
 def write_into(place: Path, made: Fit) -> None:
     """Write `path.toml`, `path.json`, `prediction.json` and `measured.json` into a folder that exists."""
     scenario.write(place, made.estimates, flows=[flow(made.plan.cc, count=made.plan.streams)], tcp=made.plan.tcp)
-    made.prediction.write(place)
+    made.prediction.write(place / predict.FILE)
     stored = {key: predict.plain(values) for key, values in made.measured.items()}
     write_json(place / MEASURED, {"window_is": made.observed.window_is, **stored})

@@ -9,7 +9,7 @@ from elephan.base import plots
 from elephan.base.plots import Figure
 from elephan.base.text import drawn
 from elephan.paths.observed import Array
-from elephan.paths.predict import QUANTITIES, Band, Prediction, array
+from elephan.paths.predict import QUANTITIES, Band, Prediction
 
 
 def overlay(prediction: Prediction, measured: Mapping[str, Array] | None, title: str) -> Figure:
@@ -20,7 +20,7 @@ def overlay(prediction: Prediction, measured: Mapping[str, Array] | None, title:
         panels = figure.subplots(len(QUANTITIES), 1, sharex=True)
         for axes, (key, (name, unit, factor)) in zip(panels, QUANTITIES.items(), strict=True):
             band: Band = getattr(prediction, key)
-            middle, low, high = (array(one) * factor for one in (band.middle, band.low, band.high))
+            middle, low, high = (np.array(one, float) * factor for one in (band.middle, band.low, band.high))
             axes.fill_between(times, low, high, alpha=0.25, linewidth=0, label="predicted, range")
             axes.plot(times, middle, label=f"predicted, {drawn(prediction.cc)}")
             if measured is not None:

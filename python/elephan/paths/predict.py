@@ -62,11 +62,6 @@ def plain(values: Array) -> list[float | None]:
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
 
 
-def array(values: Sequence[float | None]) -> Array:
-    """Numbers from JSON: NaN for None."""
-    return np.array([math.nan if value is None else value for value in values], float)
-
-
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What is expected of a transfer: series over time with their bands, and the time to finish."""
 
@@ -82,11 +77,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     finish_s: Value | None = None
     notes: list[str] = []
 
-    def write(self, folder: Path) -> None:
-        """Write `prediction.json` into a folder."""
-        self.write_as(folder / FILE)
-
-    def write_as(self, path: Path) -> None:
+    def write(self, path: Path) -> None:
         """Write it as a file."""
         path.write_bytes(msgspec.json.encode(self) + b"\n")
 
@@ -163,25 +154,21 @@ def core_s(found: Estimates, runs: int, duration_s: float) -> float:
     return runs * duration_s * (found.rate_bit_s.best or 0.0) / 8 / found.packet_bytes / PACKETS_S
 
 
-def series_of(run: Run, streams: int, window_is: str = "cwnd", until_s: float | None = None) -> dict[str, Array]:
+def series_of(run: Run, streams: int, window_is: str) -> dict[str, Array]:
     """The series of the first flows of a run together: goodput and windows as sums, round-trip times as the mean."""
     columns = run.table("flows")
     own = columns["flow"].to_numpy() < streams
     times = columns["time_s"].to_numpy()[own]
-    grid = np.unique(times)
-    if until_s is not None:
-        grid = grid[grid <= until_s + 1e-9]
-    place = np.searchsorted(grid, times)
-    kept = place < len(grid)
+    grid, place = np.unique(times, return_inverse=True)
 
     def total(name: str) -> Array:
-        return np.asarray(np.bincount(place[kept], columns[name].to_numpy()[own][kept], minlength=len(grid)), float)
+        return np.asarray(np.bincount(place, columns[name].to_numpy()[own], minlength=len(grid)), float)
 
     payload = payload_of(run)
-    rtt = columns["srtt_s"].to_numpy()[own][kept]
+    rtt = columns["srtt_s"].to_numpy()[own]
     timed = np.isfinite(rtt)
-    count = np.bincount(place[kept][timed], minlength=len(grid))
-    summed = np.bincount(place[kept][timed], rtt[timed], minlength=len(grid))
+    count = np.bincount(place[timed], minlength=len(grid))
+    summed = np.bincount(place[timed], rtt[timed], minlength=len(grid))
     return {
         "time_s": grid,
         "goodput_bit_s": total("goodput_bit_s"),
@@ -242,7 +229,7 @@ def extended(prediction: Prediction, until_s: float) -> tuple[Prediction, str]:
     later = list(np.arange(times[-1] + step, until_s + step, step))
 
     def longer(values: list[float | None]) -> list[float | None]:
-        half = array(values[len(values) // 2 :])
+        half = np.array(values[len(values) // 2 :], float)
         known = half[np.isfinite(half)]
         return [*values, *[float(known.mean()) if len(known) else None] * len(later)]
 
@@ -289,7 +276,7 @@ def partings(prediction: Prediction, measured: Mapping[str, Array]) -> list[Part
         if inside_.sum() < 2:
             continue
         at, values = at[inside_], values[inside_]
-        middle, low, high = (np.interp(at, times, array(one)) for one in (band.middle, band.low, band.high))
+        middle, low, high = (np.interp(at, times, np.array(one, float)) for one in (band.middle, band.low, band.high))
         least = max(PARTED_S, PARTED_SHARE * float(at[-1] - at[0]))
         # Goodput comes in bursts, above all in a recovery: means of a quarter of that time are compared.
         width = least / 4

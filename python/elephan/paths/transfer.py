@@ -16,7 +16,7 @@ from elephan import _core, kernel
 from elephan.api.registry import algorithms
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
-from elephan.engines.linux import from_columns
+from elephan.engines.sim import from_columns
 from elephan.paths.scenario import bytes_text, rate_text, time_text
 
 # A peer that says nothing for so long is gone.
@@ -104,7 +104,7 @@ def send(
     kernels = cc or DEFAULT.read_text(encoding="ascii").strip()
     flows = [flow(kernels if load else named(kernels), label=label) for label in result["labels"]]
     return Sent(
-        run=from_columns(described(result, flows, scenario), dict(result), "transfer", release(), wall_s),
+        run=recorded(result, flows, scenario, wall_s),
         bytes=done["bytes"],
         seconds=result["duration_s"],
         there=done["there"],
@@ -123,7 +123,7 @@ def named(name: str) -> str:
 
 
 def described(
-    result: Mapping[str, Any], flows: Sequence[Mapping[str, Any]], path: Scenario | None, name: str = "transfer"
+    result: Mapping[str, Any], flows: Sequence[Mapping[str, Any]], path: Scenario | None, name: str
 ) -> Scenario:
     """The scenario of a transfer: its flows on the given path, or on one of which nothing is known but what they saw.
 
@@ -135,7 +135,8 @@ def described(
     keys: dict[str, Any] = {"measure": {"from": "0 s", "interval": interval}, "trace": {"interval": interval}}
     if path is not None:
         document = {**path.document, "name": name, "duration": duration, "flow": flows, "sweep": None, **keys}
-        return dumbbell_of(document)
+        text = json.dumps({key: value for key, value in document.items() if value is not None})
+        return Scenario(_core.load_scenario(text, "path", [], json=True, large=True))
     packet, rate_bit_s = min(result["packet_bytes"], LARGEST), max(result["fastest_bit_s"], LEAST_BIT_S)
     return dumbbell(
         name=name,
@@ -151,16 +152,15 @@ def described(
     )
 
 
-def dumbbell_of(document: Mapping[str, Any]) -> Scenario:
-    """A scenario of a document, without the tables that are none."""
-    text = json.dumps({key: value for key, value in document.items() if value is not None})
-    return Scenario(_core.load_scenario(text, "path", [], json=True, large=True))
-
-
-def recorded(result: Mapping[str, Any], cc: str, path: Scenario | None, wall_s: float) -> Run:
-    """Make a run from the tables of connections that `cc`, by the kernel's name, has controlled."""
-    flows = [flow(named(cc), label=label) for label in result["labels"]]
-    return from_columns(described(result, flows, path), dict(result), "transfer", release(), wall_s)
+def recorded(
+    result: Mapping[str, Any],
+    flows: Sequence[Mapping[str, Any]],
+    path: Scenario | None,
+    wall_s: float,
+    name: str = "transfer",
+) -> Run:
+    """Make a run from the tables of the connections that these flows are."""
+    return from_columns(described(result, flows, path, name), dict(result), wall_s, "transfer", release())
 
 
 def receive(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from platform import release
 from types import FrameType
 
 import numpy as np
@@ -22,8 +21,7 @@ from elephan.api.scenario import flow
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import visible
-from elephan.engines.linux import from_columns
-from elephan.paths.transfer import described, named
+from elephan.paths.transfer import named, recorded
 
 INTERVAL_S, LEAST_S = 0.1, 1e-3
 # Exit codes of a shell that cannot start a program.
@@ -96,8 +94,7 @@ def watch(command: Sequence[str], *, interval_s: float = INTERVAL_S) -> Watched:
         ends = zip(found["flows"], tables["labels"], strict=True)
         flows = [flow(named(cc), label=label, start=f"{start:.9f} s") for (cc, start, _), label in ends]
         try:
-            scenario = described(tables, flows, None, visible(Path(command[0]).name))
-            run = from_columns(scenario, tables, "transfer", release(), time.perf_counter() - started)
+            run = recorded(tables, flows, None, time.perf_counter() - started, visible(Path(command[0]).name))
         except _core.ScenarioError as error:
             problem = str(error)
     received = tuple(received for *_, received in found["flows"])

@@ -99,7 +99,7 @@ def _measured(folder: Path) -> tuple[dict[str, Numbers] | None, str, str]:
         stored = read_json(folder, fit.MEASURED)
         keys = ("time_s", *predict.QUANTITIES)
         return (
-            {key: predict.array(stored[key]) for key in keys},
+            {key: np.array(stored[key], float) for key in keys},
             "the transfer that it was fitted to",
             str(stored["window_is"]),
         )
@@ -117,9 +117,9 @@ def _charts(prediction: predict.Prediction, measured: dict[str, Numbers] | None)
     for key, (name, unit, factor) in predict.QUANTITIES.items():
         band: predict.Band = getattr(prediction, key)
         lines = [
-            Line(f"predicted, {prediction.cc}", on_grid(times, predict.array(band.middle)) * factor, 0),
-            Line("lowest draw", on_grid(times, predict.array(band.low)) * factor, 0, minor=True),
-            Line("highest draw", on_grid(times, predict.array(band.high)) * factor, 0, minor=True),
+            Line(f"predicted, {prediction.cc}", on_grid(times, np.array(band.middle, float)) * factor, 0),
+            Line("lowest draw", on_grid(times, np.array(band.low, float)) * factor, 0, minor=True),
+            Line("highest draw", on_grid(times, np.array(band.high, float)) * factor, 0, minor=True),
         ]
         if measured is not None:
             lines.append(Line("measured", on_grid(measured["time_s"], measured[key]) * factor, 1))

@@ -106,11 +106,7 @@ class Comparison:
                     "cc": cc,
                     "metric": name,
                     "unit": units[name],
-                    "mean": estimate.mean,
-                    "low": estimate.low,
-                    "high": estimate.high,
-                    "values": estimate.values,
-                    "repeats": estimate.repeats,
+                    **{key: getattr(estimate, key) for key in ("mean", "low", "high", "values", "repeats")},
                 }
                 for cc, estimates in self.estimates().items()
                 for name, estimate in estimates.items()

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -96,19 +96,8 @@ class Estimate:
 
     def scaled(self, factor: float) -> "Estimate":
         """The estimate in another unit."""
-
-        def times(value: float | None) -> float | None:
-            return None if value is None else value * factor
-
-        return Estimate(
-            times(self.mean),
-            times(self.median),
-            times(self.standard_error),
-            times(self.low),
-            times(self.high),
-            self.values,
-            self.repeats,
-        )
+        figures = {name: getattr(self, name) for name in ("mean", "median", "standard_error", "low", "high")}
+        return replace(self, **{name: value * factor for name, value in figures.items() if value is not None})
 
     def text(self, digits: int | None = None, centre: Literal["mean", "median"] = "mean") -> str:
         """The estimate as `207.6 ± 1.3`, with the number of repeats in which it is defined where that is not all.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
+from elephan.api.metrics import declared_columns
 from elephan.api.pictures.marks import planned
 from elephan.api.pictures.samples import mean_s
 from elephan.api.run import Run
@@ -42,7 +43,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 Samples = dict[str, list[Columns]]
 # The columns of samples that a page draws.
 LIVE = {
-    name: [one["name"] for one in json.loads(_core.declared_columns()) if one["table"] == name and one["is_live"]]
+    name: [column for (table, column), one in declared_columns().items() if table == name and one["is_live"]]
     for name in ("flows", "queues")
 }
 

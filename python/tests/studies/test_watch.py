@@ -20,7 +20,7 @@ from command_line import call
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import flow
-from elephan.paths import watch
+from elephan.paths import transfer, watch
 from elephan.paths.series import observe_results
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
@@ -236,7 +236,7 @@ def test_an_interval_that_is_too_short_is_refused_before_the_program_starts(tmp_
 
 def test_a_recording_without_data_has_a_scenario() -> None:
     tables = {"duration_s": 3.0, "interval_s": 0.1, "packet_bytes": 1500, "fastest_bit_s": 0.0, "min_rtt_s": 1e-6}
-    assert watch.described(tables, [flow("reno")], None).document["path"]["rate"] == "1 bit/s"
+    assert transfer.described(tables, [flow("reno")], None, "transfer").document["path"]["rate"] == "1 bit/s"
 
 
 def test_an_error_in_the_recording_leaves_the_programs_exit_code(
@@ -253,7 +253,7 @@ def test_an_error_in_the_recording_leaves_the_programs_exit_code(
         raise _core.ScenarioError("scenario: expected another")
 
     monkeypatch.setattr(_core, "watch_programs", runs)
-    monkeypatch.setattr(watch, "described", fails)
+    monkeypatch.setattr(watch, "recorded", fails)
     done = call("watch", "--out", tmp_path / "run", "--", "sh", "-c", "exit 7")
     assert (done.returncode, done.stderr) == (7, "sh: nothing was recorded: scenario: expected another\n")
     assert not list(tmp_path.iterdir())

@@ -52,7 +52,7 @@ def delay_load(run: Recorded) -> Points:
     counts = np.isfinite(delays).sum(axis=0)
     delay = np.nansum(delays, axis=0) / np.maximum(counts, 1)
     known = within & (counts > 0) & np.isfinite(shares)
-    points = Series(link, 0, _list(shares[known] * load.factor), [*_list(delay[known] * srtt.factor)], line=False)
+    points = Series(link, 0, (shares[known] * load.factor).tolist(), (delay[known] * srtt.factor).tolist(), line=False)
     note = f"A point for each {bounds[1]:.3g} s of the measuring window, {_window(run)}; the mean of all flows."
     x, y = Axis(label(load.title, load.short_unit), zero=False), Axis(label(srtt.title, srtt.short_unit), zero=False)
     return Points("delay-load", "Delay against load", x, y, [points], note)
@@ -103,7 +103,7 @@ def queue_window(run: Recorded) -> Points:
         raise LackingError("queue-window: expected samples of both at the same times, found none")
     x, y = windows[inside], queues.of(link, queue.column)[inside]
     kept = slice(None, None, _every(len(x)))
-    found = [Series("samples", 0, _list(x[kept]), [*_list(y[kept])], line=False)]
+    found = [Series("samples", 0, x[kept].tolist(), y[kept].tolist(), line=False)]
     bdp, theory = _bdp_segments(run), ""
     if bdp is not None and x.max() > bdp:
         top = float(y.max())
@@ -154,15 +154,11 @@ def _window(run: Recorded) -> str:
 
 
 def _line(name: str, colour: int, x: Numbers, y: Numbers) -> Series:
-    return Series(name, colour, _list(x), [*_list(y)], points=False)
+    return Series(name, colour, x.tolist(), y.tolist(), points=False)
 
 
 def _theory(name: str, x: list[float], y: list[float], dash: Dash = "dashed") -> Series:
     return Series(name, THEORY, x, [*y], points=False, dash=dash)
-
-
-def _list(values: Numbers) -> list[float]:
-    return [float(value) for value in values]
 
 
 def _every(count: int) -> int:

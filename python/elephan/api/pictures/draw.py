@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
-from elephan.api.pictures.data import Cells, Chart, Mark, Numbers, Picture, Points, label
+from elephan.api.pictures.data import Cells, Chart, Mark, Picture, Points, label
 from elephan.base.plots import COLOURS, STYLE, Figure, thin
 from elephan.base.text import drawn, visible
 
@@ -60,11 +60,12 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
                 axes.set_title(drawn(name, 60))
                 axes.set_ylabel("")
         if len(panels) > 1:
-            made.supylabel(y_label(first), fontsize=size)
+            x, y = labels(first)
+            made.supylabel(y, fontsize=size)
             # A panel above an empty place is the lowest of its column.
             for axes in shown[-columns:]:
                 axes.xaxis.set_tick_params(labelbottom=True)
-                axes.set_xlabel(x_label(first))
+                axes.set_xlabel(x)
         _one_scale(made, shown, pictures)
         _head(made, shown, head, size)
         if note:
@@ -100,27 +101,16 @@ def _head(made: Figure, shown: Sequence[Axes], title: str, size: int) -> None:
     )
 
 
-def x_label(picture: Picture) -> str:
-    """The label of the horizontal axis."""
-    match picture:
-        case Chart():
-            return "time (s)"
-        case Points():
-            return picture.x.label
-        case Cells():
-            return drawn(picture.x)
-
-
-def y_label(picture: Picture) -> str:
-    """The label of the vertical axis."""
+def labels(picture: Picture) -> tuple[str, str]:
+    """The labels of the horizontal and of the vertical axis."""
     match picture:
         case Chart():
             # What is counted has a line of its own: a figure of a column's width is less than two inches high.
-            return label(picture.title, picture.unit).replace(", ", ",\n")
+            return "time (s)", label(picture.title, picture.unit).replace(", ", ",\n")
         case Points():
-            return picture.y.label
+            return picture.x.label, picture.y.label
         case Cells():
-            return drawn(picture.y)
+            return drawn(picture.x), drawn(picture.y)
 
 
 def draw(axes: Axes, picture: Picture) -> None:
@@ -132,8 +122,9 @@ def draw(axes: Axes, picture: Picture) -> None:
             _points(axes, picture)
         case Cells():
             _cells(axes, picture)
-    axes.set_xlabel(x_label(picture))
-    axes.set_ylabel(y_label(picture))
+    x, y = labels(picture)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
 
 
 def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture]) -> None:
@@ -213,7 +204,7 @@ def _mark(axes: Axes, marks: Sequence[Mark], end_s: float) -> int:
 
 def _points(axes: Axes, spec: Points) -> None:
     for one in spec.series:
-        y = np.array([np.nan if value is None else value for value in one.y])
+        y = np.array(one.y, float)
         style = one.dash or "solid" if one.line else "none"
         colour = COLOURS[one.colour % len(COLOURS)]
         axes.plot(
@@ -247,23 +238,19 @@ def _points(axes: Axes, spec: Points) -> None:
 
 
 def _cells(axes: Axes, cells: Cells) -> None:
-    axes.imshow(_array(cells), cmap="cividis", aspect="auto")
+    axes.imshow(np.array(cells.values, float), cmap="cividis", aspect="auto")
     axes.grid(visible=False)
     axes.set_xticks(range(len(cells.columns)), [drawn(name, 20) for name in cells.columns], fontsize=7)
     axes.set_yticks(range(len(cells.rows)), [drawn(name, 20) for name in cells.rows], fontsize=7)
 
 
-def _array(cells: Cells) -> Numbers:
-    return np.array([[np.nan if value is None else value for value in row] for row in cells.values], float)
-
-
 def _one_colour_scale(made: Figure, shown: Sequence[Axes], maps: Sequence[Cells]) -> None:
     """One scale of colours for all maps, beside them, and the numbers in the cells."""
-    every = np.concatenate([_array(cells).ravel() for cells in maps])
+    every = np.concatenate([np.array(cells.values, float).ravel() for cells in maps])
     low, high = (float(np.nanmin(every)), float(np.nanmax(every)))
     for axes, cells in zip(shown, maps, strict=True):
         axes.images[0].set_clim(low, high)
-        for (row, column), value in np.ndenumerate(_array(cells)):
+        for (row, column), value in np.ndenumerate(np.array(cells.values, float)):
             if np.isfinite(value):
                 shade = "white" if value < (low + high) / 2 else "black"
                 axes.text(column, row, f"{value:#.3g}".rstrip("."), ha="center", va="center", fontsize=7, color=shade)

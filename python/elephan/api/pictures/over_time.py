@@ -1,13 +1,11 @@
 """Pictures over time: the quantities that are drawn, with their declared titles and meanings, and charts of them."""
 
-import json
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from elephan import _core
-from elephan.api.metrics import Metric, declared
+from elephan.api.metrics import Metric, declared, declared_columns
 from elephan.api.pictures.data import Chart, LackingError, Line, Numbers, sentences
 from elephan.api.pictures.marks import marks
 from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, edges, mean_s, means, names
@@ -33,7 +31,7 @@ class Quantity:
 
 def _sampled(table: str, column: str, like: Metric, unit: str = "") -> Metric:
     """A column of the samples, in the unit of a figure of the summary, or in `unit`, which says what is counted."""
-    found = next(one for one in json.loads(_core.declared_columns()) if (one["table"], one["name"]) == (table, column))
+    found = declared_columns()[table, column]
     return replace(
         like, name=found["title"], unit=unit or like.short_unit, column=column, meaning=found["meaning"], source=""
     )

@@ -14,7 +14,7 @@ from scipy.special import bdtrc
 
 from elephan.paths.estimates import Value, absent
 from elephan.paths.probe.budget import Share
-from elephan.paths.probe.figures import Array
+from elephan.paths.probe.figures import Array, around
 from elephan.paths.probe.session import Seen, Session
 
 OVERLOAD = 1.5
@@ -166,5 +166,4 @@ def of_plateau(
     if middle * rate.value / 8 < 2 * mtu:
         notes.append("an overload is dropped without delay: the path polices its rate, or has next to no buffer")
     method = f"delay of {len(delay)} packets while an overload was dropped, times the rate"
-    figure = Value(unit="B", value=value, low=min(least, value), high=max(most, value), method=method, cost_bytes=cost)
-    return figure, notes
+    return around("B", value, least, most, method, cost), notes

@@ -56,9 +56,9 @@ def slope(x: Array, y: Array) -> float:
 
 def lower_line(sizes: Array, times: Array) -> tuple[float, float]:
     """Intercept and slope of the line through the shortest time of each size."""
-    each = np.unique(sizes)
+    each = np.unique(sizes).astype(float)
     least = np.array([times[sizes == size].min() for size in each])
-    steep = slope(each.astype(float), least)
+    steep = slope(each, least)
     return float(least.mean() - steep * each.mean()), steep
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elephan.api.scenario import flow
 from elephan.base.text import file_name
 from elephan.paths.probe.budget import Share
 from elephan.paths.probe.measure import Found
 from elephan.paths.probe.session import Session
 from elephan.paths.scenario import write as write_scenario
-from elephan.paths.transfer import recorded
+from elephan.paths.transfer import named, recorded
 
 FILE, PACKETS = "probe.json", "packets.parquet"
 
@@ -36,7 +37,8 @@ def write(place: Path, session: Session, found: Found, shares: dict[str, Share],
     pq.write_table(packets(session), place / PACKETS)
     for transfer in found.transfers:
         if transfer.tables is not None:
-            run = recorded(transfer.tables, transfer.cc, scenario, transfer.tables["duration_s"])
+            flows = [flow(named(transfer.cc), label=label) for label in transfer.tables["labels"]]
+            run = recorded(transfer.tables, flows, scenario, transfer.tables["duration_s"])
             folder = place / file_name(transfer.name.replace(" ", "-"))
             folder.mkdir()
             run.write_into(folder)

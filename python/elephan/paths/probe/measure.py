@@ -53,13 +53,13 @@ def measure(session: Session, shares: dict[str, Share], algorithms: Sequence[str
 
     tell("packet trains")
     train = trains.measure(session, shares["trains"], packet)
-    figures["capacity_bit_s"] = train.rate
-    guess = train.rate.best
+    figures["capacity_bit_s"] = train
+    guess = train.best
     if guess is None:
-        raise _core.ScenarioError(f"trains: expected the rate of the path, found none: {train.rate.absent}")
+        raise _core.ScenarioError(f"trains: expected the rate of the path, found none: {train.absent}")
     session.rest(session.round_trip + 0.2)
 
-    found = _bottleneck(session, shares, packet, train.rate, guess, tell)
+    found = _bottleneck(session, shares, packet, train, guess, tell)
     figures |= found.figures
     notes += found.notes
     notes += _stamps(session)

@@ -14,7 +14,7 @@ from elephan.paths.probe.budget import Share
 from elephan.paths.probe.buffer import ENOUGH, OVERLOAD, plateau
 from elephan.paths.probe.curve import OVER, Point
 from elephan.paths.probe.delays import HOSTS_S
-from elephan.paths.probe.figures import Array, median_rate
+from elephan.paths.probe.figures import Array, around, median_rate
 from elephan.paths.probe.session import Seen, Session
 
 # Overloads that have to be like one another, trains, and packets of a train.
@@ -139,6 +139,4 @@ def _burst(seen: Seen, rate: Value) -> Value:
     low = float(np.min(passed - filled_s * rate.high / 8))
     high = float(np.max(passed - filled_s * rate.low / 8)) + size
     # Of a bucket for a packet or less, the spread may be below nothing.
-    low, value, high = (max(0.0, one) for one in (min(low, value), value, max(high, value)))
-    method = f"what passed until the bucket was empty, by {len(empty)} packets"
-    return Value(unit="B", value=value, low=low, high=high, method=method)
+    return around("B", value, low, high, f"what passed until the bucket was empty, by {len(empty)} packets", 0)

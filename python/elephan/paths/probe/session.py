@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
-from elephan.paths.probe.figures import Array
+from elephan.paths.probe.figures import Array, slope
 
 # Rates without a limit.
 UNLIMITED = float("inf")
@@ -91,10 +91,7 @@ def _rate(times: Array, sizes: Array) -> float:
     times, sizes = times[order], sizes[order]
     if len(times) < 3 or times[-1] <= times[0]:
         return float("nan")
-    passed = np.cumsum(sizes) * 8.0
-    at = times - times.mean()
-    variance = float((at * at).sum())
-    return float((at * (passed - passed.mean())).sum()) / variance
+    return slope(times, np.cumsum(sizes) * 8.0)
 
 
 @dataclass

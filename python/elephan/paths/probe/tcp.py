@@ -8,7 +8,7 @@ import numpy as np
 
 from elephan.paths.estimates import Value, absent
 from elephan.paths.probe.budget import Share
-from elephan.paths.probe.figures import Array
+from elephan.paths.probe.figures import Array, around
 from elephan.paths.probe.session import Session
 from elephan.studies.statistics import Estimate
 
@@ -89,6 +89,4 @@ def of_series(at_ns: Array, received: Array, cost: int) -> Value:
     value = float(received[-1]) * 8 / float(at[-1])
     low, high = estimate.low or 0.0, estimate.high or value
     method = f"received in {at[-1]:.1f} s, start included; interval over {PARTS} parts"
-    return Value(
-        unit="bit/s", value=value, low=max(0.0, min(low, value)), high=max(high, value), method=method, cost_bytes=cost
-    )
+    return around("bit/s", value, low, high, method, cost)

@@ -4,8 +4,6 @@ The rate of a train is the slope of the bytes that had arrived over time. A trai
 arrived shows only a bound: such trains, which the sender's own times of departure reveal, are left out.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from elephan.paths.estimates import Value, absent
@@ -26,17 +24,8 @@ FASTER = 1.1
 ENOUGH = 3
 
 
-@dataclass(frozen=True)
-class Trains:
-    """Capacity in bit/s, and how many trains there were and were of use."""
-
-    rate: Value
-    sent: int
-    used: int
-
-
-def measure(session: Session, share: Share, mtu: int) -> Trains:
-    """Send trains, the first short ones to learn how long the others should be."""
+def measure(session: Session, share: Share, mtu: int) -> Value:
+    """The capacity in bit/s. Sends trains, the first short ones to learn how long the others should be."""
     began = session.left()[1]
     budget = share.bytes
 
@@ -47,7 +36,7 @@ def measure(session: Session, share: Share, mtu: int) -> Trains:
     found = [train(FIRST)]
     first = found[0].received()
     if not np.isfinite(first):
-        return Trains(absent("bit/s", "too few packets of a train arrived"), 1, 0)
+        return absent("bit/s", "too few packets of a train arrived")
     guess = first
     wanted = min(first * SPAN_S / (8 * mtu), budget / (LEAST_TRAINS + 1) / (mtu + 40))
     count = int(np.clip(wanted, FIRST, MOST))
@@ -62,17 +51,17 @@ def measure(session: Session, share: Share, mtu: int) -> Trains:
     return of_series(found[1:] or found, session.cost.get("trains", 0))
 
 
-def of_series(found: list[Seen], cost: int) -> Trains:
-    """What trains show."""
+def of_series(found: list[Seen], cost: int) -> Value:
+    """The capacity in bit/s that trains show."""
     rates: Array = np.array([(seen.offered(), seen.received()) for seen in found])
     rates = rates[np.isfinite(rates).all(axis=1)]
     if len(rates) == 0:
-        return Trains(absent("bit/s", "too few packets of the trains arrived"), len(found), 0)
+        return absent("bit/s", "too few packets of the trains arrived")
     useful = rates[rates[:, 0] > FASTER * rates[:, 1]]
     if len(useful) < max(ENOUGH, len(rates) // 4):
         reason = "trains arrived as fast as this host sent them: the path is faster"
         if len(rates) < ENOUGH:
             reason = "the budget sufficed for too few trains"
-        return Trains(absent("bit/s", reason, low=float(np.median(rates[:, 1]))), len(found), len(useful))
+        return absent("bit/s", reason, low=float(np.median(rates[:, 1])))
     method = f"median dispersion of {len(useful)} packet trains, of {len(found)} sent"
-    return Trains(median_rate(useful[:, 1], method, cost), len(found), len(useful))
+    return median_rate(useful[:, 1], method, cost)

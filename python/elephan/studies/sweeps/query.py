@@ -1,6 +1,5 @@
 """SQL queries on a sweep, by DuckDB."""
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -10,8 +9,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elephan import _core
 from elephan._core import ScenarioError
+from elephan.api.metrics import declared_columns
 from elephan.api.run import TABLES
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
@@ -64,8 +63,7 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
 
 def _units(data: Dataset, *tables: str) -> dict[str, str]:
     """The unit of each column of these tables."""
-    declared = json.loads(_core.declared_columns())
-    units = {one["name"]: one["unit"] for one in declared if one["table"] in tables}
+    units = {name: one["unit"] for (table, name), one in declared_columns().items() if table in tables}
     if "runs" in tables:
         of_runs = {column: column for column in names.OF_A_RUN} | data.short_names(data.index())
         units |= {name: names.unit(column) for column, name in of_runs.items()}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from elephan import _core
 from elephan.base.cores import core_count
@@ -28,25 +28,6 @@ ROLES = ("client", "scheduler", "worker")
 CONNECT_S = 20
 # How long a client waits for a finished result when a sweep is stopped.
 TAKE_S = 0.5
-
-
-class Scheduler(Protocol):
-    """Accepts batches of runs, and returns them finished."""
-
-    def workers(self) -> int:
-        """How many batches can run at the same time, at present."""
-
-    def submit(self, number: int, runs: Runs) -> None:
-        """Accept a batch; `number` is returned with it."""
-
-    def finished(self) -> list[tuple[int, Batch | Exception]]:
-        """Wait until at least one batch has ended. Returns the results, or the reasons for the failures."""
-
-    def forget(self, number: int) -> None:
-        """Release a finished batch, which the caller has recorded. Ctrl-C can come at any moment before."""
-
-    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
-        """Release what was started; `at_once` stops running runs. Returns the finished batches that are not forgotten."""
 
 
 class Local:
@@ -223,7 +204,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def scheduler(where: "str | Client | None", workers: int = 0, *, isolate: bool = False) -> Scheduler:
+def scheduler(where: "str | Client | None", workers: int = 0, *, isolate: bool = False) -> Local | Dask:
     """A scheduler: threads of this process if `where` is None, otherwise a Dask cluster by its address or client.
 
     With `isolate` each run has a process of its own.

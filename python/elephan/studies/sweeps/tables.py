@@ -23,8 +23,6 @@ from elephan.studies.sweeps.dataset import Dataset, SweepError
 
 # The metrics of a table if none is requested.
 USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
-# What records tell of an estimate.
-FIGURES = ("mean", "median", "standard_error", "low", "high", "values", "repeats")
 # Units that are easier to read: those of the metrics of a run.
 SCALES = {
     unit: (metric.factor, metric.short_unit)
@@ -138,39 +136,31 @@ def table(
         for metric in columns
     }
 
-    def text(row: tuple[Any, ...], col: tuple[Any, ...], column: str) -> str:
-        found = cells.get((row, col, column))
-        return "" if found is None else shown[column].text(shown[column].estimated(found), centre)
+    def text(place: Place) -> str:
+        found, metric = cells.get(place), shown[place[2]]
+        return "" if found is None else metric.text(metric.estimated(found), centre)
 
     best = _best(chosen, row_keys, col_keys, columns) if centre == "mean" else set()
     row_values = list(dict.fromkeys(row for row, _, _ in cells))
     col_values = list(dict.fromkeys(col for _, col, _ in cells))
-    left = text_heads(*row_keys)
-    if not col_keys:
-        lines = [[*map(names.shown, row), *(text(row, (), metric) for metric in columns)] for row in row_values]
+
+    def made(title: str, heads: Sequence[Head], across: Sequence[tuple[tuple[Any, ...], str]], mark: str) -> Table:
+        """A table with a column for each pair of values of the columns' keys and metric."""
+        places = [[(row, *column) for column in across] for row in row_values]
+        left = text_heads(*row_keys)
+        lines = [[*map(names.shown, row), *map(text, line)] for row, line in zip(row_values, places, strict=True)]
         marked = frozenset(
-            (k, len(left) + n)
-            for k, row in enumerate(row_values)
-            for n, metric in enumerate(columns)
-            if (row, (), metric) in best
+            (k, len(left) + n) for k, line in enumerate(places) for n, place in enumerate(line) if place in best
         )
-        return [Table("", [*left, *(metric.head for metric in shown.values())], lines, "", marked, NOTABLE)]
+        return Table(title, [*left, *heads], lines, "", marked, mark)
+
+    if not col_keys:
+        return [made("", [metric.head for metric in shown.values()], [((), metric) for metric in columns], NOTABLE)]
     above = [Head(" ".join(map(names.shown, col))) for col in col_values]
     mark = f"in its row {NOTABLE}" if any(_names_algorithms(key) for key in col_keys) else NOTABLE
+    by = f"by {', '.join(row_keys)} and {', '.join(col_keys)}"
     return [
-        Table(
-            f"{shown[metric].head.line} by {', '.join(row_keys)} and {', '.join(col_keys)}",
-            [*left, *above],
-            [[*map(names.shown, row), *(text(row, col, metric) for col in col_values)] for row in row_values],
-            "",
-            frozenset(
-                (k, len(left) + n)
-                for k, row in enumerate(row_values)
-                for n, col in enumerate(col_values)
-                if (row, col, metric) in best
-            ),
-            mark,
-        )
+        made(f"{shown[metric].head.line} {by}", above, [(col, metric) for col in col_values], mark)
         for metric in columns
     ]
 
@@ -215,7 +205,7 @@ def estimates(
     metrics: Sequence[str],
     interval: Interval = "t",
     centre: Centre = "mean",
-) -> dict[tuple[tuple[Any, ...], tuple[Any, ...], str], Estimate]:
+) -> dict[Place, Estimate]:
     """The estimate over repeats for each row, column and metric, in the order of the points."""
     row_keys, col_keys = _keys(chosen, rows, cols)
     keys = [*row_keys, *col_keys]
@@ -283,7 +273,7 @@ def records(
             **dict(zip(keys, map(str, (*row, *col)), strict=True)),
             "metric": names.short_metric(metric),
             "unit": names.unit(metric),
-            **{name: getattr(estimate, name) for name in FIGURES},
+            **vars(estimate),
         }
         for (row, col, metric), estimate in estimates(chosen, rows, cols, metrics, interval, centre).items()
     ]
