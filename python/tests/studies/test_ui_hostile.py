@@ -430,9 +430,10 @@ def _pipe(name: str) -> Callable[[Path], None]:
     return pipe
 
 
+NO_DOCUMENTS = ("", "{", "[]", "{}", "3", "null", '"x"', "\x00", "[" * 100_000)
 DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     *(("run", _cut(name)) for name in ("run.json", "summary.json", "flows.parquet", "queues.parquet")),
-    *(("run", _put("run.json", text)) for text in ("", "[]", "{}", "3", "[" * 100_000, "\ud83d")[:5]),
+    *(("run", _put(name, text)) for name in ("run.json", "summary.json") for text in NO_DOCUMENTS),
     ("run", _put("flows.parquet", "PAR1")),
     ("run", _gone("summary.json")),
     ("run", _set("run.json", "scenario", [])),
@@ -455,6 +456,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     ("run", _pipe("queues.parquet")),
     ("comparison", _put("comparison.json", "[]")),
     ("comparison", _set("comparison.json", "runs", [])),
+    ("comparison", _set("comparison.json", "runs", {})),
     ("comparison", _set("comparison.json", "runs", {"../../../run": [1]})),
     ("comparison", _set("comparison.json", "runs", {"reno": 5})),
     ("comparison", _cut("runs/reno-0/run.json")),
