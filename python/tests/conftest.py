@@ -10,7 +10,7 @@ import pytest
 from elephan.engines.guest import INIT, LINKS
 from elephan.foreign import modules
 from elephan.guest import image
-from elephan.kernel import KernelError
+from elephan.kernel import KernelError, missing
 
 # The fixture `deviation`, and the report of `make realtime`.
 pytest_plugins = ["realtime"]
@@ -39,6 +39,13 @@ def guest():
         pytest.skip(str(error))
     if not (INIT.is_file() and LINKS.is_file()):
         pytest.skip(f"{INIT.parent}: expected what runs in a guest, found nothing; `make guest` builds it")
+
+
+@pytest.fixture
+def machine():
+    """Skips a test where the running kernel cannot be an engine."""
+    if lacks := missing():
+        pytest.skip("; ".join(lacks))
 
 
 @pytest.fixture

@@ -9,14 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from command_line import call
+from command_line import ELEPHAN, call
 from own import CLASSES, MINE, scenario
 
 import elephan
 from elephan import _core
 from elephan.engines.run import run_isolated
-
-ELEPHAN = Path(sys.executable).with_name("elephan")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from sweep_scenarios import SMALL, assert_same, fail_at, file_of, small
+from sweep_scenarios import SMALL, STOPPED, assert_same, fail_at, file_of, small
 
 import elephan
 from elephan.studies.sweeps import batches, loop, schedulers, worker
@@ -217,24 +217,6 @@ def test_a_sweep_runs_where_an_event_loop_does(tmp_path: Path):
         return sum(1 for _ in elephan.sweep(small(), tmp_path / "out"))
 
     assert asyncio.run(cell()) == 12
-
-
-# Every run is written at once. The signal comes when the third part of the index is written.
-STOPPED = """
-import signal
-from elephan.cli import main
-from elephan.studies.sweeps import batches, loop, writer
-
-loop.FLUSH_S = batches.BATCH_S = 0.0
-flush, flushed = writer.Writer.flush, []
-def stopped(self):
-    flush(self)
-    flushed.append(len(list(self.folder.glob("index/part-*.parquet"))))
-    if flushed[-1] == 3 and flushed.count(3) == 1:
-        signal.raise_signal({number})
-writer.Writer.flush = stopped
-main()
-"""
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
