@@ -3,6 +3,7 @@
 import contextlib
 import io
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -12,6 +13,19 @@ from matplotlib import pyplot
 from elephan import cli
 from elephan._core import __version__
 from elephan.cli import progress, signals
+
+# The program, for what needs a process of its own.
+ELEPHAN = Path(sys.executable).with_name("elephan")
+# A beginning of such a process: it gets SIGINT when something is put into `begun`. The thread that sends it gets the
+# interpreter's lock when the extension module has released it, and not before, so the extension has to notice the signal.
+INTERRUPTED = """
+import queue, signal, sys, threading
+
+sys.setswitchinterval(1000)
+begun = queue.SimpleQueue()
+send = lambda: (begun.get(), signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+threading.Thread(target=send, daemon=True).start()
+"""
 
 
 @dataclass

@@ -8,8 +8,9 @@ import hypothesis
 import pytest
 
 from elephan.engines.guest import INIT, LINKS
+from elephan.foreign import modules
 from elephan.guest import image
-from elephan.kernel import KernelError
+from elephan.kernel import KernelError, missing
 
 # The fixture `deviation`, and the report of `make realtime`.
 pytest_plugins = ["realtime"]
@@ -41,7 +42,24 @@ def guest():
 
 
 @pytest.fixture
+def machine():
+    """Skips a test where the running kernel cannot be an engine."""
+    if lacks := missing():
+        pytest.skip("; ".join(lacks))
+
+
+@pytest.fixture
 def root():
     """Skips a test where no namespace can be made."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
         pytest.skip("expected root and /dev/net/tun, found neither")
+
+
+@pytest.fixture(scope="session")
+def tree():
+    """The source of Linux 6.1, imported once for this user."""
+    package = Path("/usr/src/linux-source-6.1.tar.xz")
+    if not package.is_file():
+        pytest.skip(f"{package}: expected Debian's package linux-source-6.1, found nothing")
+    before = [one for one in modules.trees() if one.source == str(package)]
+    return before[0] if before else modules.import_tree(package)

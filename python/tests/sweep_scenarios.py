@@ -18,6 +18,24 @@ flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 repeat = 2
 """
 
+# The command line in a process of its own. Every run is written at once, and the signal comes when the third part of the
+# index is written.
+STOPPED = """
+import signal
+from elephan.cli import main
+from elephan.studies.sweeps import batches, loop, writer
+
+loop.FLUSH_S = batches.BATCH_S = 0.0
+flush, flushed = writer.Writer.flush, []
+def stopped(self):
+    flush(self)
+    flushed.append(len(list(self.folder.glob("index/part-*.parquet"))))
+    if flushed[-1] == 3 and flushed.count(3) == 1:
+        signal.raise_signal({number})
+writer.Writer.flush = stopped
+main()
+"""
+
 # Columns that differ between two runs of the same scenario.
 CLOCKS = ("wall_s", "cpu_s", "part")
 

@@ -6,20 +6,18 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
-import command_line
 import polars as pl
 import pytest
+from command_line import ELEPHAN, call
 
 import elephan
 from elephan.cli import parse
 from elephan.studies.reproduce.page import commands
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 # The pages of notebooks are made by the site's build, which runs them, and those of reproduced experiments from their archive.
 NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
 ARCHIVE = sorted(Path("docs/reproduction").glob("*.json"))
@@ -92,7 +90,7 @@ def test_pages_of_reproduced_experiments_are_those_of_their_archive(tmp_path: Pa
     """Without new reports the committed files stay as they are; what is built from them has what links and squares lead to."""
     shutil.copytree("docs/reproduction", tmp_path / "reproduction", ignore=shutil.ignore_patterns("*.md", "*.svg"))
     page = tmp_path / "reproduction.md"
-    done = command_line.call("reproduce", "page", "--out", tmp_path / "none", "--page", page)
+    done = call("reproduce", "page", "--out", tmp_path / "none", "--page", page)
     assert done.returncode == 0, done.stderr
     assert page.read_text() == Path("docs/reproduction.md").read_text()
     for path in ARCHIVE:
@@ -128,7 +126,7 @@ def test_a_new_page_of_verdicts_has_commands_of_this_version(tmp_path: Path):
     ]
     comparison["cause_of"] = "windows"
     place.write_text(json.dumps(report | {"quick": True}))
-    done = command_line.call("reproduce", "page", "--out", tmp_path, "--page", tmp_path / "page.md")
+    done = call("reproduce", "page", "--out", tmp_path, "--page", tmp_path / "page.md")
     assert done.returncode == 2
     assert done.stderr == (
         "expected a command line of this version, found 'elephan run two-flows --sett duration=1s': "
@@ -223,13 +221,13 @@ def shortened(line: str) -> str:
 def test_the_first_commands_of_a_reader_run(tmp_path: Path):
     """README's and the tutorial's. The other commands are carried out by `make slow`."""
     first = re.sub(r"--rate \S+", "--rate 10Mbit/s", shortened(command_lines(Path("README.md"))[0]))
-    done = command_line.call(*shlex.split(first), cwd=tmp_path)
+    done = call(*shlex.split(first), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "hstcp-fc" in done.stdout
     prepare(TUTORIAL, tmp_path)
     run, plot, *_ = command_lines(Path(TUTORIAL))
     for line in (run, plot):
-        done = command_line.call(*shlex.split(line), cwd=tmp_path)
+        done = call(*shlex.split(line), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "results/first/summary.json").read_text())
     assert f"- **goodput** is {summary['goodput_bit_s'] / 1e6:.1f} Mbit/s" in Path(TUTORIAL).read_text()

@@ -190,7 +190,7 @@ def test_a_reproduction_goes_on(shell: Shell, place: Path, moments: random.Rando
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(kernel.missing()), reason="; ".join(kernel.missing()))
+@pytest.mark.usefixtures("machine")
 def test_a_run_on_the_kernel_is_there_as_a_whole_or_not_at_all(shell: Shell, place: Path, moments: random.Random):
     file = write(place / "one.toml", ONE.replace("10 s", "1 s").replace("50 Mbit/s", "10 Mbit/s"))
     words = ("run", file, "--engine", "linux", "--out", place / "results" / "out")

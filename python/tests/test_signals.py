@@ -18,8 +18,9 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from command_line import INTERRUPTED
 
-from elephan import Dataset, Run, Sweep, kernel, load, sweep
+from elephan import Dataset, Run, Sweep, load, sweep
 from elephan.engines.run import run as simulate
 from elephan.guest import image
 from elephan.studies.sweeps import worker
@@ -262,7 +263,7 @@ Run.save = counted_save
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or bool(kernel.missing()), reason="needs root and a kernel with BTF")
+@pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("command", ["run", "compare-engines"])
 def test_the_linux_engine_stops(command: str, tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "300").replace("1 Gbit/s", "20 Mbit/s"))
@@ -310,15 +311,10 @@ def test_a_command_stops_at_any_moment(number: int, tmp_path: Path) -> None:
     assert (code, said) == (128 + number, NOTHING)
 
 
-# Nothing of Python runs during the run. The thread gets the interpreter's lock when the run has released it, and not before.
+# Nothing of Python runs during the run.
 WITHOUT_A_LISTENER = """
-import queue, signal, sys, threading
 import elephan
 
-sys.setswitchinterval(1000)
-begun = queue.SimpleQueue()
-send = lambda: (begun.get(), signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
-threading.Thread(target=send, daemon=True).start()
 endless = elephan.dumbbell(rate="1 Gbit/s", rtt="20 ms", flows=[elephan.flow("htcp")], duration="100000 s",
                            measure={"interval": "100 s"}, trace={"interval": "100 s"})
 begun.put(None)
@@ -327,7 +323,7 @@ elephan.run(endless)
 
 
 def test_a_run_that_calls_nothing_of_python_stops() -> None:
-    program = [sys.executable, "-c", WITHOUT_A_LISTENER]
+    program = [sys.executable, "-c", INTERRUPTED + WITHOUT_A_LISTENER]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGINT
     assert done.stderr.strip().endswith("KeyboardInterrupt")

@@ -12,27 +12,17 @@ from typing import Any
 import pytest
 import typer
 from command_line import call, shown
+from sweep_scenarios import SMALL
 from typer import rich_utils
 from typer.core import TyperGroup
 
 from elephan.cli import COMMANDS, GROUPS, app
 
-SMALL = """
-name = "small"
-duration = "3 s"
-path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "20 packets" }
-flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
-
-[sweep]
-"path.rtt" = ["10 ms", "40 ms"]
-"flow.cc" = ["reno", "htcp"]
-repeat = 3
-"""
 # Carried out once, before the tables are shown. Each table has a command, which changes nothing.
 FIRST = (
     "run two-flows --set duration=30s",
     "compare --cc reno,htcp --rate 10Mbit/s --rtt 20ms --duration 25s --repeat 3 --out compared",
-    "sweep small.toml --out swept",
+    "sweep small.toml --set sweep.repeat=3 --out swept",
     "run priority --set duration=20s",
     "run two-flows --engine model --set duration=30s --out fluid",
 )

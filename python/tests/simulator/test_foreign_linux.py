@@ -4,18 +4,16 @@ import ctypes
 import math
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import POINTER, c_char_p, c_double, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_uint32, c_uint64, c_void_p
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
-from elephan.foreign import modules
+from elephan.foreign import compiled, modules
 
-PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
 NAMES = (
     *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas"),
     *("veno", "westwood", "yeah"),
@@ -29,30 +27,7 @@ MSS = 1448
 pytestmark = pytest.mark.slow
 
 
-class Window(ctypes.Structure):
-    _fields_ = (("cwnd", c_double), ("ssthresh", c_double), ("pacing_rate", c_double), ("requests", c_uint64))
-
-
-class Rate(ctypes.Structure):
-    _fields_ = (
-        ("interval_ns", c_int64),
-        *((name, c_uint64) for name in ("prior_delivered", "prior_delivered_ce")),
-        *((name, c_uint32) for name in ("delivered", "delivered_ce", "lost")),
-        *((name, c_uint32) for name in ("is_app_limited", "is_ack_delayed", "sent_in_flight")),
-    )
-
-
-class Ack(ctypes.Structure):
-    _fields_ = (
-        ("now_ns", c_uint64),
-        ("rtt_ns", c_int64),
-        *((name, c_uint64) for name in ("min_rtt_ns", "srtt_ns", "sent_ns", "snd_una", "snd_nxt")),
-        *((name, c_uint64) for name in ("delivered", "delivered_ce", "lost", "round")),
-        ("growth", c_double),
-        *((name, c_uint32) for name in ("acked", "acked_cumulative", "in_flight", "prior_in_flight", "sacked")),
-        *((name, c_uint32) for name in ("outstanding_max", "mss", "state", "is_window_limited", "is_ece")),
-        ("rate", Rate),
-    )
+Window, Rate, Ack = (np.ctypeslib.as_ctypes_type(one) for one in (compiled.WINDOW, compiled.RATE, compiled.ACK))
 
 
 class Parameter(ctypes.Structure):
@@ -81,15 +56,6 @@ class Table(ctypes.Structure):
         ("on_event", _function(None, *_AT, c_uint32)),
         ("on_undo", _function(None, c_void_p, POINTER(Window), POINTER(Window))),
     )
-
-
-@pytest.fixture(scope="session")
-def tree():
-    """The source of Linux 6.1, imported once for this user."""
-    if not PACKAGE.is_file():
-        pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
-    before = [one for one in modules.trees() if one.source == str(PACKAGE)]
-    return before[0] if before else modules.import_tree(PACKAGE)
 
 
 @cache

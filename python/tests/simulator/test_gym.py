@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from own import CLASSES, scenario
 
 import elephan
 from elephan import gym
@@ -40,11 +41,6 @@ def standard(observation: np.ndarray[Any, Any]) -> float:
     return float(names["standard"](observation))
 
 
-def scenario(cc: Any = gym.AGENT, *others: Any, duration: str = "8 s", **keys: Any) -> elephan.Scenario:
-    flows = [elephan.flow(one) for one in (cc, *others)]
-    return elephan.dumbbell(rate="20 Mbit/s", rtt="40 ms", buffer="50% bdp", flows=flows, duration=duration, **keys)
-
-
 def lossy(probability: float) -> dict[str, Any]:
     return {"loss": {"name": "random", "probability": probability}}
 
@@ -55,7 +51,7 @@ def fixed(one: elephan.Scenario):
 
 def test_the_environment_is_one_of_gymnasium():
     for action in (gym.WINDOW_CHANGE, gym.WINDOW, gym.RATE_CHANGE):
-        env = gym.Environment([scenario()], action=action)
+        env = gym.Environment([scenario(gym.AGENT)], action=action)
         check_env(env, skip_render_check=True)
         env.close()
 
@@ -82,7 +78,7 @@ def test_an_agent_that_does_what_a_policy_does_gives_the_same_run(tmp_path: Path
 
 
 def test_a_seed_gives_an_episode():
-    env = gym.Environment([scenario(duration=one, path=lossy(0.01)) for one in ("4 s", "5 s", "6 s")])
+    env = gym.Environment([scenario(gym.AGENT, duration=one, path=lossy(0.01)) for one in ("4 s", "5 s", "6 s")])
 
     def course(seed: int | None) -> list[float]:
         _, info = env.reset(seed=seed)
@@ -98,7 +94,7 @@ def test_a_seed_gives_an_episode():
 
 def test_environments_do_not_disturb_each_other():
     def course(*others: gym.Environment) -> list[float]:
-        env = gym.Environment([scenario()])
+        env = gym.Environment([scenario(gym.AGENT)])
         all_of = (env, *others)
         for one in all_of:
             one.reset(seed=1)
@@ -112,12 +108,12 @@ def test_environments_do_not_disturb_each_other():
             one.close()
         return seen
 
-    assert course() == course(gym.Environment([scenario()]), gym.Environment([scenario("cubic", gym.AGENT)]))
+    assert course() == course(gym.Environment([scenario(gym.AGENT)]), gym.Environment([scenario("cubic", gym.AGENT)]))
 
 
 @pytest.mark.parametrize("kind", [SyncVectorEnv, partial(AsyncVectorEnv, context="spawn")], ids=["sync", "async"])
 def test_a_vector_of_environments_runs(kind: Any):
-    made = [lambda: gym.Environment([scenario(duration="3 s")])] * 3
+    made = [lambda: gym.Environment([scenario(gym.AGENT, duration="3 s")])] * 3
     vector = kind(made, autoreset_mode=AutoresetMode.SAME_STEP)
     vector.reset(seed=1)
     ended = 0
@@ -134,7 +130,7 @@ def test_a_vector_of_environments_runs(kind: Any):
 
 def test_nothing_is_left_of_an_episode_that_is_closed_or_forgotten():
     before = threading.active_count()
-    env = gym.Environment([scenario(duration="1000 s")])
+    env = gym.Environment([scenario(gym.AGENT, duration="1000 s")])
     for end in (env.close, env.reset, env.close):
         env.reset()
         assert threading.active_count() == before + 1
@@ -171,7 +167,7 @@ def test_a_scenario_that_cannot_be_run_is_an_error_of_reset():
     for wrong, found in (
         (scenario("reno"), "found 0 on sim"),
         (scenario(gym.AGENT, gym.AGENT), "found 2 on sim"),
-        (scenario(duration="50 ms"), "expected a round trip of flow 1, found none"),
+        (scenario(gym.AGENT, duration="50 ms"), "expected a round trip of flow 1, found none"),
     ):
         with pytest.raises(elephan.ScenarioError, match=found):
             gym.Environment([wrong]).reset()
@@ -180,17 +176,14 @@ def test_a_scenario_that_cannot_be_run_is_an_error_of_reset():
     with pytest.raises(ValueError, match="scenarios: expected one or more, found none"):
         gym.Environment([])
     with pytest.raises(elephan.cc.AlgorithmError, match=r"expected a run of elephan\.gym\.Environment, found another"):
-        elephan.run(scenario())
+        elephan.run(scenario(gym.AGENT))
 
 
 def test_an_error_of_another_algorithm_is_raised_by_step(tmp_path: Path):
-    (tmp_path / "falls.py").write_text(
-        "from elephan.cc import Controller\nclass Falls(Controller):\n"
-        "    def on_report(self, report):\n        return 1 / 0 if report.time_s > 1 else None\n"
-    )
-    env = gym.Environment([scenario(gym.AGENT, f"python:{tmp_path}/falls.py:Falls")])
+    (tmp_path / "mine.py").write_text(CLASSES)
+    env = gym.Environment([scenario(gym.AGENT, f"python:{tmp_path}/mine.py:Falls")])
     env.reset()
-    told = r"flow 2 .* at 1\.\d* s: .* ZeroDivisionError"
+    told = r"flow 2 .* at 2\.\d* s: .* ZeroDivisionError"
     with pytest.raises(elephan.cc.AlgorithmError, match=told):  # noqa: PT012
         for _ in range(100):
             env.step(np.array([0.0]))
@@ -199,7 +192,7 @@ def test_an_error_of_another_algorithm_is_raised_by_step(tmp_path: Path):
 
 
 def test_a_policy_alone_sets_the_window():
-    env = gym.Environment([scenario(path=lossy(0.02))], action=gym.WINDOW)
+    env = gym.Environment([scenario(gym.AGENT, path=lossy(0.02))], action=gym.WINDOW)
     env.reset()
     assert env.report.cwnd_segments == 10
     lost = 0
@@ -213,7 +206,7 @@ def test_a_policy_alone_sets_the_window():
 
 def test_a_timeout_leaves_one_segment():
     down = [{"at": "2 s", "link": "bottleneck", "up": False}, {"at": "4 s", "link": "bottleneck", "up": True}]
-    env = gym.Environment([scenario(duration="12 s", event=down)])
+    env = gym.Environment([scenario(gym.AGENT, duration="12 s", event=down)])
     _, info = env.reset()
     windows = []
     while "run" not in info:
@@ -225,7 +218,7 @@ def test_a_timeout_leaves_one_segment():
 
 
 def test_a_rate_is_changed_by_a_factor():
-    env = gym.Environment([scenario()], action=gym.RATE_CHANGE)
+    env = gym.Environment([scenario(gym.AGENT)], action=gym.RATE_CHANGE)
     env.reset()
     # A window of 10 segments in a round trip of 40.6 ms, twice that, ...
     for n in range(3):
@@ -240,7 +233,7 @@ def test_a_rate_is_changed_by_a_factor():
 
 
 def test_an_observation_is_in_its_space_whatever_the_report():
-    env = gym.Environment([scenario()])
+    env = gym.Environment([scenario(gym.AGENT)])
     env.reset()
     report = env.report
     assert gym.observe(report)[0] == pytest.approx(math.log2(report.cwnd_segments) / 16)

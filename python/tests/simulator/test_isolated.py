@@ -7,49 +7,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import call
+from command_line import ELEPHAN, call
+from own import CLASSES, MINE, scenario
 
 import elephan
 from elephan import _core
 from elephan.engines.run import run_isolated
-
-ELEPHAN = Path(sys.executable).with_name("elephan")
-# Standard TCP that does something at the ACK `at`.
-SOURCE = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "elephan-cc.h"
-struct state { double at, acks; };
-static const struct elephan_cc_parameter parameters[] = { { "at", "The ACK at which it acts.", 100, 1, 1e9 }, { 0 } };
-static void *create(const double *values, uint64_t seed)
-{
-	struct state *state = calloc(1, sizeof(*state));
-
-	state->at = values[0];
-	return state;
-}
-static void *clone(const void *state) { return memcpy(malloc(sizeof(struct state)), state, sizeof(struct state)); }
-static void on_ack(void *s, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
-{
-	struct state *state = s;
-
-	if (++state->acks == state->at)
-		ACT;
-	window->cwnd += window->cwnd < window->ssthresh ? ack->growth : ack->growth / window->cwnd;
-}
-static void on_congestion(void *s, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause)
-{
-	window->ssthresh = window->cwnd > 4 ? window->cwnd / 2 : 2;
-}
-const struct elephan_cc elephan_cc = {
-	.abi = ELEPHAN_CC_ABI, .size = sizeof(struct elephan_cc), .name = "acts", .title = "Acts", .parameters = parameters,
-	.create = create, .clone = clone, .destroy = free, .on_ack = on_ack, .on_congestion = on_congestion,
-};
-"""
 
 
 @pytest.fixture
@@ -58,14 +23,12 @@ def crash(tmp_path: Path) -> str:
 
 
 def acting(folder: Path, what: str) -> str:
+    """Does something in its fifth round trip, unless its parameter is 1."""
     path = folder / "acts.c"
-    path.write_text(SOURCE.replace("ACT", what))
+    act = f"if (ack->round == 5 && *(double *)state < 1)\n\t\t{what};"
+    text = MINE.replace("window->cwnd += window", f"{act}\n\twindow->cwnd += window", 1)
+    path.write_text(f"#include <stdio.h>\n{text}")
     return f"lib:{path}"
-
-
-def scenario(*cc: Any, duration: str = "3 s") -> elephan.Scenario:
-    flows = [elephan.flow(one) for one in cc]
-    return elephan.dumbbell(rate="20 Mbit/s", rtt="40 ms", buffer="50% bdp", flows=flows, duration=duration)
 
 
 def called(*words: str) -> subprocess.CompletedProcess[str]:
@@ -93,7 +56,7 @@ def test_a_crash_is_an_error_of_its_run(crash: str):
     with pytest.raises(elephan.cc.AlgorithmError) as error:
         elephan.run(scenario(crash), isolate=True)
     assert str(error.value) == told
-    good, bad, late = run_isolated([scenario("reno"), scenario(crash), scenario({"name": crash, "at": 1e9})])
+    good, bad, late = run_isolated([scenario("reno"), scenario(crash), scenario({"name": crash, "a": 1})])
     assert isinstance(good, elephan.Run)
     assert str(bad) == told
     assert isinstance(late, elephan.Run)
@@ -112,9 +75,7 @@ def test_what_foreign_code_prints_and_how_it_ends_is_told(tmp_path: Path):
 
 
 def test_an_exception_keeps_its_kind_and_cause(tmp_path: Path):
-    (tmp_path / "mine.py").write_text(
-        "from elephan.cc import Controller\nclass Falls(Controller):\n    def on_report(self, report):\n        return 1 / 0\n"
-    )
+    (tmp_path / "mine.py").write_text(CLASSES)
     with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 1 .*ZeroDivisionError") as error:
         elephan.run(scenario(f"python:{tmp_path}/mine.py:Falls"), isolate=True)
     assert isinstance(error.value.__cause__, ZeroDivisionError)

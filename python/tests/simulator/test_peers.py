@@ -1,26 +1,13 @@
 """Algorithms of ours beside Linux's own modules of the same names, on the same simulated paths."""
 
-from pathlib import Path
-
 import pytest
 
 import elephan
-from elephan.foreign import modules
 
-PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("tree")]
 
 LOSSY = {"loss": {"name": "random", "probability": 1e-4}}
 MARKING = {"queue": {"name": "threshold", "packets": 40}}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tree():
-    if not PACKAGE.is_file():
-        pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
-    if modules.current() is None:
-        modules.import_tree(PACKAGE)
 
 
 def goodput_and_window(cc, buffer, path):

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import ELEPHAN
 
 from elephan import ScenarioError, kernel
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.engines.emulate import FAR, links
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 # A server that sends back what comes, and a client that prints the shortest of twenty round-trip times, in ms.
 ECHO = "import socket; s = socket.socket(type=2); s.bind(('', 7)); print(flush=True)\nwhile True: s.sendto(*s.recvfrom(2048))"
 CLIENT = f"""

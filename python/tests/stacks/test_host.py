@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from command_line import INTERRUPTED
 from typer.testing import CliRunner
 
 import elephan
@@ -188,17 +189,12 @@ def test_the_figures_of_the_whole_command_are_possible(short):
         assert "[host]" in (out / "host.toml").read_text()
 
 
-# A signal comes in the midst of a measurement. Nothing of Python runs meanwhile, and the thread that sends it gets the
-# interpreter's lock when the measurement has released it, and not before.
-INTERRUPTED = """
-import queue, signal, sys, threading
+# A signal comes in the midst of a measurement, in which nothing of Python runs.
+MEASURED = """
 from elephan import _core
 from elephan.cli import main
 
-sys.setswitchinterval(1000)
-begun, taken, measure = queue.SimpleQueue(), [], _core.measure_host
-send = lambda: (begun.get(), signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
-threading.Thread(target=send, daemon=True).start()
+taken, measure = [], _core.measure_host
 def counted(request):
     taken.append(request)
     if len(taken) == {number}:
@@ -212,7 +208,7 @@ main()
 @linux
 @pytest.mark.parametrize("number", [1, 4])
 def test_ctrl_c_ends_the_command_in_the_midst_of_a_measurement(tmp_path, number):
-    command = [sys.executable, "-c", INTERRUPTED.replace("{number}", str(number))]
+    command = [sys.executable, "-c", INTERRUPTED + MEASURED.replace("{number}", str(number))]
     command += ["host", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 130

@@ -3,10 +3,10 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import ELEPHAN
 
 pytestmark = pytest.mark.slow
 
@@ -26,11 +26,10 @@ def _missing() -> str | None:
 
 @pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
 def test_the_web_app_in_a_browser() -> None:
-    elephan = Path(sys.executable).with_name("elephan")
     ran = subprocess.run(
         ["node", "--test", "--test-reporter=spec", "tests/browser.test.mjs"],
         cwd=WEB,
-        env={**os.environ, "ELEPHAN": str(elephan)},
+        env={**os.environ, "ELEPHAN": str(ELEPHAN)},
         capture_output=True,
         text=True,
         timeout=3600,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import elephan
-from elephan import _core, kernel
+from elephan import _core
 from elephan.cli.fit import app
 from elephan.paths import capture, fit, predict, series
 from elephan.paths.estimates import Estimates, Value, read
@@ -464,11 +464,9 @@ def test_draws_stay_near_their_intervals(value: float, down: float, up: float, s
 
 
 @pytest.mark.realtime
+@pytest.mark.usefixtures("machine")
 def test_a_path_comes_back_from_the_kernel_of_this_machine(tmp_path: Path, deviation: Callable[..., None]) -> None:
     """The running kernel's TCP over emulated links."""
-    lacks = kernel.missing()
-    if lacks:
-        pytest.skip("; ".join(lacks))
     flows = [elephan.flow("cubic")]
     path = elephan.dumbbell(
         rate="20 Mbit/s", rtt="40 ms", buffer="100 packets", flows=flows, duration="10 s", engine="linux"

@@ -7,18 +7,17 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from command_line import ELEPHAN
 
 from elephan import _core
 from elephan.api.scenario import load
 from elephan.paths.estimates import read
 from elephan.paths.probe import budget, measure, session
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGE = Path("docs/paths.md")
 SCENARIO = Path("python/elephan/examples/real-path.toml")
 # What the scenario says. If the emulator is late, it prints a line for each reason.
@@ -51,7 +50,7 @@ def test_in_virtual_time_the_probe_finds_the_path_of_the_page(monkeypatch):
 
 
 @pytest.mark.realtime
-@pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
+@pytest.mark.usefixtures("root")
 @pytest.mark.skipif(shutil.which("rsync") is None, reason="needs rsync")
 def test_the_commands_of_the_page_run_in_this_order_and_the_path_is_found(tmp_path, deviation):
     scenario, page = SCENARIO.resolve(), PAGE.read_text(encoding="utf-8")

@@ -9,11 +9,10 @@ import math
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import ELEPHAN
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +26,6 @@ from elephan.paths.probe import budget, buffer, curve, delays, loss, mtu, tcp, t
 from elephan.paths.probe.figures import drift, median, share
 from elephan.paths.probe.session import Seen, Session
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 MBIT = 1e6
 patient = settings(max_examples=30)
 

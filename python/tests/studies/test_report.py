@@ -4,14 +4,13 @@ import base64
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import call
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -296,9 +295,7 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
         'loss = { name = "random", probability = 0.01 }\n'
         '[[flow]]\ncc = "reno"\n[sweep]\n"path.loss.probability" = [0.01, 0.03]\n"flow.cc" = ["reno", "scalable"]\nrepeat = 2\n'
     )
-    subprocess.run(
-        [Path(sys.executable).with_name("elephan"), "sweep", scenario, "--out", tmp_path / "sweep"], check=True
-    )
+    assert call("sweep", scenario, "--out", tmp_path / "sweep").returncode == 0
     content = read(tmp_path / "sweep")
     assert content.runs is not None
     assert len(content.runs.values) == 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from sweep_scenarios import SMALL, assert_same, fail_at, file_of, small
+from sweep_scenarios import SMALL, STOPPED, assert_same, fail_at, file_of, small
 
 import elephan
 from elephan.studies.sweeps import batches, loop, schedulers, worker
@@ -212,55 +212,11 @@ def test_other_code_on_a_worker_is_refused_with_the_point(tmp_path: Path, monkey
         elephan.sweep(small(), tmp_path / "out").run()
 
 
-def test_a_part_that_cannot_be_read_is_named(tmp_path: Path):
-    out = tmp_path / "out"
-    elephan.sweep(small(), out).run()
-    from elephan.studies.sweeps.query import query
-
-    part = next((out / "flows").iterdir())
-    part.write_bytes(b"PAR1 no more")
-    with pytest.raises(
-        elephan.SweepError,
-        match=r"flows/part-000001\.parquet: expected \d+ bytes, found 12: the flows of points 1 to 6 are missing",
-    ):
-        query(out, "select count(*) from flows")
-    assert query(out, "select count(*) as n from runs").to_pylist() == [{"n": 12}]
-    (out / "index.parquet").write_bytes(b"no index")
-    with pytest.raises(elephan.SweepError, match=r"index\.parquet: expected Parquet, found what cannot be read"):
-        query(out, "select count(*) from runs")
-
-
-def test_two_sweeps_do_not_write_one_folder(tmp_path: Path):
-    first = iter(elephan.sweep(small(), tmp_path / "out", workers=1))
-    next(first)
-    with pytest.raises(elephan.SweepError, match="expected no other sweep that writes here, found one"):
-        elephan.sweep(small(), tmp_path / "out").run()
-    first.close()
-
-
 def test_a_sweep_runs_where_an_event_loop_does(tmp_path: Path):
     async def cell() -> int:
         return sum(1 for _ in elephan.sweep(small(), tmp_path / "out"))
 
     assert asyncio.run(cell()) == 12
-
-
-# Every run is written at once. The signal comes when the third part of the index is written.
-STOPPED = """
-import signal
-from elephan.cli import main
-from elephan.studies.sweeps import batches, loop, writer
-
-loop.FLUSH_S = batches.BATCH_S = 0.0
-flush, flushed = writer.Writer.flush, []
-def stopped(self):
-    flush(self)
-    flushed.append(len(list(self.folder.glob("index/part-*.parquet"))))
-    if flushed[-1] == 3 and flushed.count(3) == 1:
-        signal.raise_signal({number})
-writer.Writer.flush = stopped
-main()
-"""
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import command_line
 import pytest
+from command_line import call
 from distributed import Client
-from sweep_scenarios import SMALL, assert_same, file_of, small
+from sweep_scenarios import SMALL, STOPPED, assert_same, file_of, small
 
 import elephan
 from elephan.cli import options
@@ -90,23 +90,17 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_a_cluster_gives_what_this_machine_gives(client: Client, tmp_path: Path):
-    sweep = elephan.sweep(small(), tmp_path / "far", scheduler=client).run()
+@pytest.mark.parametrize("where", ["client", pytest.param("dask", marks=pytest.mark.slow)])
+def test_a_cluster_gives_what_this_machine_gives(where: str, request: pytest.FixtureRequest, tmp_path: Path):
+    scheduler = request.getfixturevalue(where)
+    sweep = elephan.sweep(small(), tmp_path / "far", scheduler=scheduler).run()
     assert (sweep.done, sweep.reused, sweep.failed) == (12, 0, 0)
-    assert client.status == "running"
-    elephan.sweep(small(), tmp_path / "here").run()
-    assert_same(tmp_path / "here", tmp_path / "far")
-
-
-@pytest.mark.slow
-def test_two_workers_give_what_this_machine_gives(dask: str, tmp_path: Path):
-    sweep = elephan.sweep(small(), tmp_path / "far", scheduler=dask).run()
-    assert (sweep.done, sweep.reused, sweep.failed) == (12, 0, 0)
+    # The client of a caller stays open.
+    assert where == "dask" or scheduler.status == "running"
     elephan.sweep(small(), tmp_path / "here").run()
     assert_same(tmp_path / "here", tmp_path / "far")
     # Runs that were done on the cluster are known here.
-    again = elephan.sweep(small(), tmp_path / "far").run()
-    assert again.reused == 12
+    assert elephan.sweep(small(), tmp_path / "far").run().reused == 12
 
 
 @pytest.mark.slow
@@ -127,20 +121,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path):
     path, out = file_of(tmp_path, LONG), tmp_path / "out"
-    # It is killed when the third part is written.
-    script = """
-import os, signal
-from elephan.cli import main
-from elephan.studies.sweeps import batches, loop, writer
-loop.FLUSH_S = batches.BATCH_S = 0.0
-flush = writer.Writer.flush
-def killed(self):
-    flush(self)
-    if len(list(self.folder.glob("index/part-*.parquet"))) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-writer.Writer.flush = killed
-main()
-"""
+    script = STOPPED.replace("{number}", str(int(signal.SIGKILL)))
     with process("-c", script, "sweep", str(path), "--out", str(out), "--scheduler", dask) as client:
         assert client.wait() == -signal.SIGKILL
     known = elephan.Dataset(out).index().height
@@ -275,7 +256,7 @@ def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkey
     path, good, other = file_of(tmp_path, SMALL), certificates(tmp_path / "tls"), certificates(tmp_path / "other")
     with cluster_of(tmp_path, 1, tls=good) as (address, _, _):
         assert address.startswith("tls://")
-        ran = command_line.call("sweep", path, "--out", tmp_path / "far", "--scheduler", address, "--tls", good)
+        ran = call("sweep", path, "--out", tmp_path / "far", "--scheduler", address, "--tls", good)
         assert ran.returncode == 0, ran.stderr
         assert "12 new" in ran.stdout
         assert "warning" not in ran.stderr
@@ -285,7 +266,7 @@ def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkey
             assert "\n" not in str(error.value)
             del error
             gc.collect()
-        ran = command_line.call("sweep", path, "--out", tmp_path / "no", "--scheduler", address, "--tls", other)
+        ran = call("sweep", path, "--out", tmp_path / "no", "--scheduler", address, "--tls", other)
         assert ran.returncode == 1
         assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
         assert not (tmp_path / "no" / "index.parquet").exists()
@@ -304,7 +285,7 @@ def test_what_is_no_tls_is_refused_in_a_line(tmp_path: Path):
         (["--scheduler", "tls://127.0.0.1:9", "--tls", str(folder)], f"--tls: expected a file {folder}/ca.pem"),
         (["--tls", str(folder)], "--tls: expected a cluster with it, found none"),
     ):
-        ran = command_line.call("sweep", path, "--out", tmp_path / "out", *more)
+        ran = call("sweep", path, "--out", tmp_path / "out", *more)
         assert ran.returncode == 2, ran.stderr
         (line,) = ran.stderr.strip().splitlines()
         assert told in line

@@ -1,10 +1,7 @@
 """A sweep's folder compared with a simple model: after any operations, all complete runs are known, and nothing else is."""
 
-import functools
-import os
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from kills import killed_at
 
 import elephan
 from elephan.studies.sweeps import batches, loop
@@ -27,10 +25,6 @@ points = st.fixed_dictionaries(
         "path.buffer": st.lists(st.sampled_from(["20 packets", "30 packets"]), min_size=1, unique=True),
     }
 )
-
-
-class Killed(BaseException):
-    """The process is dead: none of its operations reaches the disk any more."""
 
 
 def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
@@ -101,20 +95,7 @@ class Folder(RuleBasedStateMachine):
     @rule(keys=points, step=st.integers(1, 60))
     def sweep_that_is_killed(self, keys: dict[str, list[str]], step: int) -> None:
         """A kill at any disk operation loses nothing."""
-        count = 0
-
-        def counted(good, *arguments, **options):
-            nonlocal count
-            count += 1
-            if count >= step:
-                raise Killed
-            return good(*arguments, **options)
-
-        with self.patch.context() as patch:
-            for name in ("mkdir", "rename", "unlink", "rmdir", "fsync"):
-                patch.setattr(os, name, functools.partial(counted, getattr(os, name)))
-            with suppress(Killed):
-                elephan.sweep(sweep_of(keys), self.out, workers=1).run()
+        killed_at(step, lambda: elephan.sweep(sweep_of(keys), self.out, workers=1).run(), self.patch)
         now = whole(self.out)
         assert self.known <= now <= self.known | identities(keys)
         self.known = now

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import call
+from command_line import ELEPHAN, INTERRUPTED, call
 
 from elephan import ScenarioError, kernel
 from elephan.api.run import Run
@@ -23,7 +23,6 @@ from elephan.cli import transfer as command
 from elephan.engines.emulate import FAR, Links, links
 from elephan.paths import transfer
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 LINE = re.compile(r"port (\d+), token (\S+)")
 BLOCK = 4 << 20
 # No test ends by the patience of a sender or a receiver.
@@ -199,14 +198,11 @@ def test_kills_of_either_side_lose_nothing(seed: int, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["file"]
 
 
-# The first report of what has arrived sends the signal, from a thread: the transfer itself has to notice it.
-INTERRUPTED = """
-import queue, signal, threading
+# The first report of what has arrived sends the signal.
+HEARD = """
 from elephan.cli import main, transfer
 
-begun, shown = queue.SimpleQueue(), transfer._Shown.__call__
-send = lambda: (begun.get(), signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
-threading.Thread(target=send, daemon=True).start()
+shown = transfer._Shown.__call__
 def heard(self, total, stored, *more):
     shown(self, total, stored, *more)
     if total is not None and stored > 0:
@@ -234,7 +230,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
             *PATIENT,
         ]
         sender = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED, *map(str, words)],
+            [sys.executable, "-c", INTERRUPTED + HEARD, *map(str, words)],
             env={**os.environ, "ELEPHAN_TOKEN": receiver.token},
             capture_output=True,
             text=True,
@@ -359,10 +355,9 @@ def test_python_gets_the_run_and_its_path() -> None:
 
 
 @pytest.mark.realtime
+@pytest.mark.usefixtures("root")
 def test_a_lossy_path_is_recorded_as_it_is(tmp_path: Path, deviation: Callable[..., None]) -> None:
     """Over links that are known: the shortest round-trip time is theirs, and no more arrives than they carry."""
-    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found neither")
     path = dumbbell(
         rate="40 Mbit/s",
         rtt="30 ms",
@@ -403,9 +398,8 @@ def test_a_receiver_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("machine")
 def test_an_algorithm_of_elephan_is_loaded_for_a_transfer(tmp_path: Path) -> None:
-    if lines := kernel.missing():
-        pytest.skip(lines[0])
     before = kernel.available()
     with server() as receiver:
         out = tmp_path / "out"

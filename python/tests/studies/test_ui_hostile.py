@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import uvicorn
-from command_line import call
+from command_line import ELEPHAN, call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_client import DOCUMENT, HOST, client_of, results_in
@@ -430,9 +430,10 @@ def _pipe(name: str) -> Callable[[Path], None]:
     return pipe
 
 
+NO_DOCUMENTS = ("", "{", "[]", "{}", "3", "null", '"x"', "\x00", "[" * 100_000)
 DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     *(("run", _cut(name)) for name in ("run.json", "summary.json", "flows.parquet", "queues.parquet")),
-    *(("run", _put("run.json", text)) for text in ("", "[]", "{}", "3", "[" * 100_000, "\ud83d")[:5]),
+    *(("run", _put(name, text)) for name in ("run.json", "summary.json") for text in NO_DOCUMENTS),
     ("run", _put("flows.parquet", "PAR1")),
     ("run", _gone("summary.json")),
     ("run", _set("run.json", "scenario", [])),
@@ -455,6 +456,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     ("run", _pipe("queues.parquet")),
     ("comparison", _put("comparison.json", "[]")),
     ("comparison", _set("comparison.json", "runs", [])),
+    ("comparison", _set("comparison.json", "runs", {})),
     ("comparison", _set("comparison.json", "runs", {"../../../run": [1]})),
     ("comparison", _set("comparison.json", "runs", {"reno": 5})),
     ("comparison", _cut("runs/reno-0/run.json")),
@@ -644,8 +646,7 @@ def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> 
     opener.write_text(f'#!/bin/sh\necho "$1" > {told}.part; stat -c %a "$1" >> {told}.part\n'
                       f'cat "$1" >> {told}.part; mv {told}.part {told}\n')  # fmt: skip
     opener.chmod(0o755)
-    elephan_command = str(Path(sys.executable).with_name("elephan"))
-    command = [elephan_command, "ui", "--results", str(tmp_path / "results"), "--port", "0"]
+    command = [ELEPHAN, "ui", "--results", str(tmp_path / "results"), "--port", "0"]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

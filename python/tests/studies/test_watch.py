@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_line import call
+from command_line import ELEPHAN, call
 
 from elephan import _core
 from elephan.api.run import Run
@@ -23,7 +23,6 @@ from elephan.api.scenario import flow
 from elephan.paths import transfer, watch
 from elephan.paths.series import observe_results
 
-ELEPHAN = Path(sys.executable).with_name("elephan")
 # Sends parts of so many bytes, 50 ms apart, to each address, of which all but the first get a tenth, and waits for their ends.
 SENDER = """
 import socket, sys, time
