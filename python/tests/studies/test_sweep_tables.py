@@ -33,7 +33,12 @@ def test_rows_and_columns_in_the_order_of_the_file(grid: Path):
 
 def test_metrics_are_columns_where_there_are_none(grid: Path):
     (made,) = elephan.studies.sweeps.table(grid, metrics=["goodput", "queueing"])
-    assert [head.line for head in made.head] == ["path.rtt", "flow.cc", "goodput (Mbit/s)", "queue_delay_mean (ms)"]
+    assert [head.line for head in made.head] == [
+        "path.rtt",
+        "flow.cc",
+        "goodput (Mbit/s, application bytes)",
+        "queueing (ms, mean)",
+    ]
     assert len(made.rows) == 6
 
 

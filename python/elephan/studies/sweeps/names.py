@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elephan._core import ScenarioError, one_of
+from elephan.api.metrics import METRICS
 
 # The suffix of a column's name, and its unit.
 UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
-# Other names of a metric, from tables and documents.
-ALIASES = {"loss": "loss_rate", "queueing": "queue_delay_mean", "fair share": "fair_share"}
 # Columns of the index that are not metrics of a run.
 OF_A_RUN = (
     "run",
@@ -37,6 +36,10 @@ def short_metric(column: str) -> str:
     if column in ("from_s", "to_s"):
         return column
     return next((column.removesuffix(end) for end in UNITS if column.endswith(end)), column)
+
+
+# The names of metrics in tables.
+ALIASES = {metric.name: short_metric(metric.column) for metric in METRICS}
 
 
 def short_names(columns: Iterable[str], settings: Sequence[str], described: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +23,9 @@ from elephan.studies.sweeps.dataset import Dataset, SweepError
 
 # The metrics of a table if none is requested.
 USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
-# Units that are easier to read: those of the metrics of a run.
+# The metrics that all commands show, by column.
+SHOWN = {metric.column: metric for metric in METRICS}
+# Units of other columns that are easier to read: those of the metrics of a run.
 SCALES = {
     unit: (metric.factor, metric.short_unit)
     for metric in METRICS
@@ -96,20 +98,25 @@ class Selection:
 
 
 def _metric(column: str, values: Sequence[float | None]) -> Metric:
-    """How a table shows a column with these values: one unit and one number of decimals for all of them."""
+    """How a table shows a column with these values: one unit and one number of decimals for all of them.
+
+    A metric is shown as in every command, with at least two digits of the largest value.
+    """
     sizes = [abs(value) for value in values if value is not None]
+    if metric := SHOWN.get(column):
+        return replace(metric, digits=max(metric.digits, _decimals([size * metric.factor for size in sizes], 2)))
     unit = names.unit(column)
     if unit == "s" and sizes and max(sizes) < 1:
         factor, shown = 1e3, "ms"
     else:
         factor, shown = SCALES.get(unit, (1.0, "" if unit == "1" else unit))
-    return Metric(names.short_metric(column), shown, _digits([size * factor for size in sizes]), factor, column)
+    return Metric(names.short_metric(column), shown, _decimals([size * factor for size in sizes], 4), factor, column)
 
 
-def _digits(sizes: Sequence[float]) -> int:
-    """The number of decimals with which the largest value has four digits."""
+def _decimals(sizes: Sequence[float], digits: int) -> int:
+    """The number of decimals with which the largest value has so many digits."""
     largest = max(sizes, default=0.0)
-    return min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
+    return min(max(0, digits - 1 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
 
 
 def table(
@@ -175,7 +182,6 @@ def _best(chosen: Selection, row_keys: list[str], col_keys: list[str], metrics: 
     of_cc = [key for key in keys if _names_algorithms(key)]
     if len(of_cc) != 1 or "seed" not in chosen.frame.columns:
         return set()
-    better = {metric.column: metric.better for metric in METRICS}
     others = [key for key in keys if key != of_cc[0]]
     groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
     found: set[Place] = set()
@@ -184,7 +190,7 @@ def _best(chosen: Selection, row_keys: list[str], col_keys: list[str], metrics: 
             samples: dict[tuple[Any, ...], dict[int, Any]] = {}
             for *place, seed, value in group.select(*keys, "seed", metric).iter_rows():
                 samples.setdefault(tuple(place), {})[seed] = value
-            best = notable(samples, better.get(metric, "neither"))
+            best = notable(samples, SHOWN[metric].better if metric in SHOWN else "neither")
             if best is not None:
                 found.add((best[: len(row_keys)], best[len(row_keys) :], metric))
     return found
@@ -323,7 +329,7 @@ class Pairs:
                 str(pair.pairs),
                 number(pair.first, shown.factor, shown.digits),
                 number(pair.second, shown.factor, shown.digits),
-                shown.text(shown.estimated(pair.difference)),
+                shown.estimated(pair.difference).text(),
                 number(pair.effect),
                 _p(pair.p_t),
                 _p(holm_p),
