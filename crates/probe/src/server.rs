@@ -168,7 +168,8 @@ impl Server {
             match self.listener.accept() {
                 Ok((stream, from)) => {
                     // The connection of a test comes from where a session is.
-                    let known = lock(&self.sessions).iter().any(|(_, from_there, _)| *from_there == from.ip());
+                    let known =
+                        lock(&self.sessions).iter().any(|(_, from_there, _)| *from_there == from.ip());
                     let places = if known { &self.known } else { &self.strangers };
                     let Ok(place) = places.enter(&stream, from.ip()) else { continue };
                     scope.spawn(move || self.admit(stream, place, from, tell));
@@ -180,13 +181,7 @@ impl Server {
     }
 
     /// Finds out what a connection is, and serves it.
-    fn admit(
-        &self,
-        stream: TcpStream,
-        place: Stranger<'_>,
-        from: SocketAddr,
-        tell: &(dyn Fn(Event) + Sync),
-    ) {
+    fn admit(&self, stream: TcpStream, place: Stranger<'_>, from: SocketAddr, tell: &(dyn Fn(Event) + Sync)) {
         let opened = self.open(stream);
         drop(place);
         let refused = match opened {
@@ -334,13 +329,7 @@ impl Served {
     }
 
     /// Carries out a test of TCP, for no longer than is `left` of the session, and until the server is `over`.
-    fn transfer(
-        &mut self,
-        from: &Receiver<TcpStream>,
-        ask: &Ask,
-        left: Duration,
-        over: &AtomicBool,
-    ) -> Seen {
+    fn transfer(&mut self, from: &Receiver<TcpStream>, ask: &Ask, left: Duration, over: &AtomicBool) -> Seen {
         let Ask::Tcp { cc, down, millis, bytes, .. } = ask else {
             return Seen::Failed("expected a test of TCP, found another".to_owned());
         };

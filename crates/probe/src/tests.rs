@@ -148,8 +148,7 @@ fn wrong_tokens_and_strangers_are_told_nothing() {
 #[test]
 fn silent_strangers_shut_nobody_out() {
     let serving = Serving::v4();
-    let _silent: Vec<_> =
-        (0..50).map(|_| TcpStream::connect(serving.at).expect("a connection")).collect();
+    let _silent: Vec<_> = (0..50).map(|_| TcpStream::connect(serving.at).expect("a connection")).collect();
     serving.client(LIMITS).expect("admitted");
 }
 

@@ -52,7 +52,9 @@ pub enum Error {
     #[error("peer: expected the session to go on, found it closed")]
     Closed,
     /// The peer closed the connection before it admitted this side.
-    #[error("peer: expected the session to begin, found the connection closed; the peer may be too busy, or no server of Elephan")]
+    #[error(
+        "peer: expected the session to begin, found the connection closed; the peer may be too busy, or no server of Elephan"
+    )]
     NotAdmitted,
     /// The system refused something: what, and why.
     #[error("{0}: {1}")]

@@ -130,7 +130,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let strangers = Strangers::new(1);
         for _ in 0..3 {
-            let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+            let mut client =
+                TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
             let (server, peer) = listener.accept().expect("a connection");
             drop(strangers.enter(&server, peer.ip()).expect("a place"));
             let _another = strangers.enter(&server, peer.ip()).expect("a place");

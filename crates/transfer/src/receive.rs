@@ -158,7 +158,8 @@ impl Receiver {
 
     fn admit<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, stream: TcpStream, peer: SocketAddr) {
         // A stream that joins a transfer comes from where the transfer does.
-        let known = self.joining.lock().expect("nobody panics with it").values().any(|one| one.from == peer.ip());
+        let known =
+            self.joining.lock().expect("nobody panics with it").values().any(|one| one.from == peer.ip());
         let places = if known { &self.known } else { &self.strangers };
         let Ok(place) = places.enter(&stream, peer.ip()) else { return };
         scope.spawn(move || {
