@@ -41,15 +41,32 @@ class Busy:
         return self.client.stream(*arguments)
 
 
+class Ending:
+    """A client whose server ends before so many streams."""
+
+    def __init__(self, client, streams):
+        self.client, self.left = client, streams
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def stream(self, *arguments):
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("peer: expected the session to go on, found it closed")
+        return self.client.stream(*arguments)
+
+
 @pytest.fixture
 def probed(monkeypatch):
     """`probed(path)` returns what the probe finds of it, with so many seconds and bytes."""
 
-    def over(path, seconds=18.0, most=40_000_000, stall_s=0.0, **host):
+    def over(path, seconds=18.0, most=40_000_000, stall_s=0.0, streams=None, **host):
         scenario = {"name": "a path", "duration": "1 s", "path": path, "flow": [{"cc": "reno"}]}
         virtual = _core.VirtualProbe(_core.Scenario(scenario), most, seconds, host_rate=HOST, **host)
         monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
-        client = session.Session(Busy(virtual, stall_s) if stall_s else virtual, most, seconds)
+        ending = virtual if streams is None else Ending(virtual, streams)
+        client = session.Session(Busy(virtual, stall_s) if stall_s else ending, most, seconds)
         found = measure.measure(client, budget.plan(most, seconds, []), [], "a path", lambda _: None).estimates
         spent_bytes, spent_s = client.spent
         assert stall_s or spent_s <= seconds
@@ -181,3 +198,13 @@ def test_a_drift_of_the_clocks_is_found_and_removed_from_delays(probed):
     # The buffer is seen against the shortest delay of the session, so what the clocks gain meanwhile is in it: 0.4 ms of 20 ms.
     assert found.buffer_bytes.value == pytest.approx(BUFFER, rel=0.03)
     assert "the clocks drift apart by 30.0 us in a second; this was removed" in found.notes
+
+
+def test_a_session_that_ends_leaves_what_was_found(probed):
+    # Of 29 streams, the 28th and the 29th find the buffer, and before them the curve; the rate is known before random loss.
+    for streams in (20, 28):
+        found = probed(path_of(), streams=streams)
+        right(found)
+        assert found.buffer_bytes.absent == "peer: expected the session to go on, found it closed"
+    with pytest.raises(OSError, match="found it closed"):
+        probed(path_of(), streams=10)

@@ -33,7 +33,8 @@ class Found:
 def measure(session: Session, shares: dict[str, Share], algorithms: Sequence[str], source: str, tell: Tell) -> Found:
     """Carry out all tests. `tell` gets a line before each.
 
-    Raises `ScenarioError` if no datagram is answered, and as `ProbeClient` if the session fails.
+    A session that ends after the rate is known leaves what was found; what is missing has the reason. Raises `ScenarioError`
+    if no datagram is answered, and as `ProbeClient` if the session fails before.
     """
     figures: dict[str, Value] = {}
     notes: list[str] = []
@@ -116,7 +117,10 @@ def _bottleneck(
     lost = _permitted(lambda: loss.measure(session, shares["loss"], packet, guess), "1")
 
     tell("throughput against spacing")
-    found = curve.measure(session, shares["curve"], packet, guess)
+    try:
+        found = curve.measure(session, shares["curve"], packet, guess)
+    except OSError as error:
+        return _Bottleneck(train, absent("B", str(error)), lost, None, [], {}, [])
     figures = {"available_bit_s": found.available, "saturated_bit_s": found.saturated}
     polices = found.saturated.value is not None and policer.by_curve(found.points, train)
     rate = found.saturated if polices else _rate(train, found.saturated)
@@ -126,14 +130,18 @@ def _bottleneck(
     notes: list[str] = []
     held: Value = absent("B", "the rate is not known, so it cannot be exceeded for certain")
     bucket = None
-    if polices:
-        tell("policer")
-        bucket = policer.measure(session, shares["buffer"], packet, rate)
-    elif rate.value is not None:
-        tell("buffer")
-        held, notes = buffer.measure(session, shares["buffer"], packet, rate)
+    try:
+        if polices:
+            tell("policer")
+            bucket = policer.measure(session, shares["buffer"], packet, rate)
+        elif rate.value is not None:
+            tell("buffer")
+            held, notes = buffer.measure(session, shares["buffer"], packet, rate)
+    except OSError as error:
+        held = absent("B", str(error))
+    else:
         test, last = session.streams[-1]
-        if test == "buffer" and policer.by_overload(last, rate):
+        if bucket is None and test == "buffer" and policer.by_overload(last, rate):
             bucket = policer.of_series(last, rate)
     session.rest(session.round_trip + 0.2)
     if bucket is None:
@@ -166,7 +174,7 @@ def _transfers(
             tell(name)
             try:
                 transfers.append(tcp.measure(session, shares[name], cc, down=down))
-            except PermissionError as error:
+            except OSError as error:
                 notes.append(f"{name}: left out: {error}")
     return transfers
 
@@ -204,7 +212,7 @@ def _one_way(round_trip: Value) -> Value:
 def _permitted(measured: Callable[[], Value], unit: str) -> Value:
     try:
         return measured()
-    except PermissionError as error:
+    except OSError as error:
         return absent(unit, str(error))
 
 
