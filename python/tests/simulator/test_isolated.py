@@ -14,7 +14,7 @@ from command_line import call
 
 import elephan
 from elephan import _core
-from elephan.engines.run import run_isolated
+from elephan.engines.isolated import run_many as run_isolated
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 # Standard TCP that does something at the ACK `at`.
