@@ -103,13 +103,10 @@ def _metric(column: str, values: Sequence[float | None]) -> Metric:
         factor, shown = 1e3, "ms"
     else:
         factor, shown = SCALES.get(unit, (1.0, "" if unit == "1" else unit))
-    return Metric(names.short_metric(column), shown, _digits([size * factor for size in sizes]), factor, column)
-
-
-def _digits(sizes: Sequence[float]) -> int:
-    """The number of decimals with which the largest value has four digits."""
-    largest = max(sizes, default=0.0)
-    return min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
+    # The largest value has four digits.
+    largest = max(sizes, default=0.0) * factor
+    digits = min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
+    return Metric(names.short_metric(column), shown, digits, factor, column)
 
 
 def table(
