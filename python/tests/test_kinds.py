@@ -64,7 +64,10 @@ def of_difference(folder: Path) -> None:
     quality = {"valid": True, "invalid_because": [], "lateness_p99_s": 0.0, "lateness_max_s": 0.0}
     provenance = {**sim.provenance, "engine": "kernel", "kernel": "6.1.0", "quality": quality}
     kernel = Run(sim.scenario, sim.summary, sim.links, sim.labels, provenance, folder=sim.folder)
-    Pair("mine", "kernel", sim, (kernel,)).save(folder)
+    pair = Pair("mine", "kernel", sim, (kernel,))
+    with folders.new_folder(folder) as place:
+        pair.write_into(place)
+    pair.draw(folder)
     shutil.rmtree(folder.with_name("sim"))
 
 

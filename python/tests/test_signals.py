@@ -334,7 +334,7 @@ STARTING = """
 import pathlib, subprocess, threading
 from concurrent.futures import ThreadPoolExecutor
 from elephan import Scenario, _core, dumbbell, flow
-from elephan.engines.run import run_isolated
+from elephan.engines.isolated import run_many as run_isolated
 from elephan.studies import side_by_side
 from elephan.studies.reproduce.lab import Lab
 

@@ -41,7 +41,7 @@ def outline(document: Mapping[str, Any]) -> str:
     if document["engine"] != "sim":
         told.append(f"engine {document['engine']}")
     if sweep := document.get("sweep"):
-        told.append(f"sweep of {', '.join(_swept(sweep))}")
+        told.append(f"sweep of {', '.join(swept(sweep))}")
     return ", ".join(told)
 
 
@@ -64,8 +64,8 @@ def _name(choice: Any) -> str:
     return "-" if choice is None else str(choice["name"] if isinstance(choice, Mapping) else choice)
 
 
-def _swept(sweep: Mapping[str, Any]) -> list[str]:
-    """The keys of a sweep."""
+def swept(sweep: Mapping[str, Any]) -> list[str]:
+    """The keys of the table `sweep` of a scenario."""
     listed: Mapping[str, Any] = next(iter(sweep.get("points", [])), {})
     return [*(key for key in sweep if key not in ("repeat", "zip", "points")), *sweep.get("zip", {}), *listed]
 

@@ -26,7 +26,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Its first values, in SI units to four digits, and how many parts it has of each kind."""
-        values = [f"{name}={_short(value)}" for name, value in self.scalars().items() if value is not None]
+        known = [(name, value) for name, value in self.scalars().items() if value is not None]
+        values = [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in known]
         lists = [
             f"{len(each)} {name}"
             for name in self.__struct_fields__
@@ -61,7 +62,3 @@ def _nested(kind: type[Part]) -> set[str]:
         for name, of in get_type_hints(kind).items()
         if any(isinstance(one, type) and issubclass(one, Part) for one in get_args(of)) and type(None) in get_args(of)
     }
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
-from elephan.api.metrics import METRICS, Metric, declared, declared_columns, metrics_of
+from elephan.api.metrics import METRICS, declared, declared_columns, metrics_of
 from elephan.api.pictures.data import Picture
 from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import describe
@@ -88,7 +88,8 @@ class Run:
     folder: Path | None = None
 
     def __repr__(self) -> str:
-        figures = _figures(self.summary, SHOWN)
+        known = [one for one in SHOWN if one.read(self.summary) is not None]
+        figures = [f"{one.name} {one.cell(self.summary)} {one.short_unit}".rstrip() for one in known]
         return f"<Run {self.scenario.name}: {self.scenario.outline}; {', '.join(figures)}>"
 
     def _repr_html_(self) -> str:
@@ -225,13 +226,6 @@ class Run:
                 provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
                 folder=folder,
             )
-
-
-def _figures(summary: Summary, metrics: Sequence[Metric]) -> list[str]:
-    """Metrics of a run with their units, as text."""
-    return [
-        f"{one.name} {one.cell(summary)} {one.short_unit}".rstrip() for one in metrics if one.read(summary) is not None
-    ]
 
 
 def write_json(path: Path, value: object) -> None:

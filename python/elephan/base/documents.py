@@ -34,12 +34,9 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ScenarioError(f"{folder / name}: expected JSON, found: {error}") from error
     if not isinstance(value, dict):
-        raise ScenarioError(f"{folder / name}: expected a JSON object, found {_kind(value)}")
+        kind = "a list" if isinstance(value, list) else f"{value!r:.40}"
+        raise ScenarioError(f"{folder / name}: expected a JSON object, found {kind}")
     return value
-
-
-def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else f"{value!r:.40}"
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -77,7 +77,7 @@ class Table:
         told = [f"{left_out} more rows" if left_out else "", self._explained("bold" if boxed else "*"), self.note]
         note = "; ".join(part for part in told if part)
         if not boxed:
-            rows = [[self._starred(k, n, cell) for n, cell in enumerate(row)] for k, row in enumerate(rows)]
+            rows = self._marked("{} *", str)[:most_rows]
         if len(_parts(self.head, self._widths(rows, width), width)) > 1 and left_out == 0:
             turned = self._turned()
             if len(_parts(turned.head, turned._widths(turned.texts, width), width)) == 1:
@@ -126,8 +126,12 @@ class Table:
     def _explained(self, mark: str) -> str:
         return f"{mark}: {self.mark}" if self.marked else ""
 
-    def _starred(self, row: int, column: int, cell: str) -> str:
-        return f"{cell} *" if (row, column) in self.marked else cell
+    def _marked(self, mark: str, escape: Callable[[str], str]) -> list[list[str]]:
+        """The rows as text, each cell escaped, and the marked ones as `mark` has it: `**{}**`."""
+        return [
+            [mark.format(escape(cell)) if (k, n) in self.marked else escape(cell) for n, cell in enumerate(row)]
+            for k, row in enumerate(self.texts)
+        ]
 
     def only(self, columns: Sequence[int]) -> "Table":
         """The table with these columns, in this order."""
@@ -149,16 +153,13 @@ class Table:
             style = "text-align: right; white-space: nowrap" if head.numeric else "text-align: left"
             return f'<{tag} style="{style}">{inside}</{tag}>'
 
-        def inside(row: int, column: int, text: str) -> str:
-            return f"<strong>{literal(text)}</strong>" if (row, column) in self.marked else literal(text)
-
         units = [f"<br><small>{literal(head.unit)}</small>" if head.unit else "" for head in self.head]
         heads = "".join(
             cell("th", head, literal(head.text) + unit) for head, unit in zip(self.head, units, strict=True)
         )
         rows = [
-            "".join(cell("td", head, inside(k, n, row[n])) for n, head in enumerate(self.head))
-            for k, row in enumerate(self.texts[:MOST_ROWS])
+            "".join(cell("td", head, inside) for head, inside in zip(self.head, row, strict=True))
+            for row in self._marked("<strong>{}</strong>", literal)[:MOST_ROWS]
         ]
         more = len(self.rows) - len(rows)
         notes = [one for one in (f"{more} more rows" if more else "", self._explained("bold"), self.note) if one]
@@ -174,11 +175,7 @@ class Table:
         """The table as Markdown, without its title and its note."""
         heads = [markdown(head.line) for head in self.head]
         rule = ["---:" if head.numeric else "---" for head in self.head]
-        rows = [
-            [f"**{markdown(cell)}**" if (k, n) in self.marked else markdown(cell) for n, cell in enumerate(row)]
-            for k, row in enumerate(self.texts)
-        ]
-        lines = [heads, rule, *rows]
+        lines = [heads, rule, *self._marked("**{}**", markdown)]
         return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
     def to_csv(self) -> str:
@@ -190,11 +187,8 @@ class Table:
 
     def to_latex(self) -> str:
         """The table as LaTeX, for the package `booktabs`."""
-        cells = [
-            [rf"\textbf{{{latex(cell)}}}" if (k, n) in self.marked else latex(cell) for n, cell in enumerate(row)]
-            for k, row in enumerate(self.texts)
-        ]
-        lines = [" & ".join(line) + r" \\" for line in ([latex(head.line) for head in self.head], *cells)]
+        rows = [[latex(head.line) for head in self.head], *self._marked(r"\textbf{{{}}}", latex)]
+        lines = [" & ".join(line) + r" \\" for line in rows]
         columns = "".join("r" if head.numeric else "l" for head in self.head)
         body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
         comment = [f"% {visible(self.title)}"] if self.title else []

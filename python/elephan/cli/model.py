@@ -151,22 +151,12 @@ def recovery(
     else:
         windows = _numbers(window or "", "--window", SEGMENTS)
     rows: list[list[Cell]] = []
-    for name, model in _models(cc, settings).items():
+    for name, core in ((name, model.core) for name, model in _models(cc, settings).items()):
         for w in windows:
-            r = model.recovery(w, seconds)
-            rows.append(
-                [
-                    name,
-                    w,
-                    r.recovery,
-                    r.recovery * seconds,
-                    r.doubling,
-                    r.halving,
-                    r.variation,
-                    r.sawtooth_variation,
-                    r.loss,
-                ]
-            )
+            loss, trips = core.loss(w, seconds), core.recovery(w, seconds)
+            varies = core.variation(w, seconds), core.sawtooth_variation(w)
+            times = trips, trips * seconds, core.doubling(w, seconds), core.halving(w)
+            rows.append([name, w, *times, *varies, loss])
     heads = [
         *text_heads("cc"),
         Head("window", "segments"),

@@ -113,7 +113,11 @@ def show(tables: Sequence[Table], form: str, document: Any = None, most_rows: in
     terminal shows of each table.
     """
     if form == "json":
-        echo(json.dumps(_document(tables) if document is None else document, indent=2, default=str) + "\n")
+        if document is None and len(tables) == 1:
+            document = tables[0].to_dicts()
+        elif document is None:
+            document = {table.title: table.to_dicts() for table in tables}
+        echo(json.dumps(document, indent=2, default=str) + "\n")
         return
     for number, table in enumerate(tables):
         if number:
@@ -136,7 +140,3 @@ def show_estimates(
         return
     kept = [one for one in found if names is None or ALL in names or one["metric"].replace(" ", "_") in names]
     show([of_records(kept)], form, kept)
-
-
-def _document(tables: Sequence[Table]) -> Any:
-    return tables[0].to_dicts() if len(tables) == 1 else {table.title: table.to_dicts() for table in tables}

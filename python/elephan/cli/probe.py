@@ -9,10 +9,9 @@ import typer
 
 from elephan import _core
 from elephan.base.folders import new_folder
-from elephan.base.table import Cell, Head, Table
+from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.cli.options import Force, bytes_of, command_line, given_as, rate_of, words
 from elephan.cli.output import Form, err, out, show
-from elephan.paths.estimates import Estimates, Value
 from elephan.paths.probe import budget
 from elephan.paths.probe.folder import write
 from elephan.paths.probe.measure import Found, measure
@@ -36,14 +35,9 @@ def server(
     """Wait for clients at the far end of a path. Prints the token that they need."""
     rate = None if max_rate is None else int(rate_of(max_rate, "--max-rate"))
     made = _core.ProbeServer(bind, port, bytes_of(max_bytes, "--max-bytes"), max_seconds, rate, clients)
-    place = bind or socket.gethostname()
-    host = (
-        place
-        if made.port() == _core.PROBE_PORT
-        else f"[{place}]:{made.port()}"
-        if ":" in place
-        else f"{place}:{made.port()}"
-    )
+    host = bind or socket.gethostname()
+    if made.port() != _core.PROBE_PORT:
+        host = f"[{host}]:{made.port()}" if ":" in host else f"{host}:{made.port()}"
     out.print(f"port {made.port()}, token {made.token()}", highlight=False, soft_wrap=True)
     command = f"elephan probe client {shlex.quote(host)} --out path/ --token {made.token()}"
     out.print(command, highlight=False, soft_wrap=True)
@@ -124,13 +118,9 @@ NAMES = {
 
 def table(found: Found) -> Table:
     """The figures for people."""
-    head = [
-        Head("figure", numeric=False),
-        Head("value and 95 % interval", numeric=False),
-        Head("cost", "MB"),
-        Head("method", numeric=False),
-    ]
-    values: dict[str, Value] = _named(found.estimates)
+    head = [*text_heads("figure", "value and 95 % interval"), Head("cost", "MB"), *text_heads("method")]
+    known = found.estimates.values()
+    values = {name: known[key] for key, name in NAMES.items() if key in known}
     values |= {shown(name): value for name, value in found.figures.items()}
     rows: list[list[Cell]] = [
         [name, value.text, value.cost_bytes * 1e-6, value.method] for name, value in values.items()
@@ -144,8 +134,3 @@ def shown(key: str) -> str:
         if key.endswith(unit):
             return key.removesuffix(unit).replace("_", " ") + (" per byte" if unit == "_s_per_byte" else "")
     return key.replace("_", " ")
-
-
-def _named(estimates: Estimates) -> dict[str, Value]:
-    values = estimates.values()
-    return {name: values[key] for key, name in NAMES.items() if key in values}

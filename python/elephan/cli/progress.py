@@ -44,7 +44,7 @@ def announce(scenarios: Sequence[Scenario], repeat: int = 1, cores: int = 0) -> 
     whose speed is measured first; or the exact time of runs in real time, which come one after the other.
     """
     runs = repeat * len(scenarios)
-    cores = min(runs, cores or len(os.sched_getaffinity(0)))
+    cores = min(runs, cores or core_count())
     what = "1 run" if runs == 1 else f"{runs} runs"
     if all(one.document["engine"] == "linux" for one in scenarios):
         real_s = repeat * sum(_core.seconds(one.document["duration"]) for one in scenarios)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elephan import _core
-from elephan._core import ScenarioError
 from elephan.api.run import write_json
 from elephan.base.folders import check_new, new_file, new_folder
 from elephan.cli.output import out, show
@@ -24,9 +23,9 @@ def for_path(
     """Print the ranking, and write it and the prediction of the best way into `folder`."""
     amount = _core.quantity(size) if size is not None else None
     if amount is None or amount[1] != "bytes" or amount[0] <= 0:
-        raise ScenarioError(f'--size: expected an amount of data such as "1TB", found {size!r}')
+        raise _core.ScenarioError(f'--size: expected an amount of data such as "1TB", found {size!r}')
     if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in streams) or not streams:
-        raise ScenarioError(
+        raise _core.ScenarioError(
             f"--streams: expected numbers from 1 to 256, separated by commas, found {','.join(streams)!r}"
         )
     is_own = folder is not None and folder.resolve() == path.resolve().parent

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from elephan import _core
 from elephan.api.pictures.over_time import chart
 from elephan.api.run import Run
-from elephan.api.scenario import Scenario, load
+from elephan.api.scenario import load
 from elephan.api.tables import figures, heads, of_run, together
 from elephan.base.folders import default, new_folder
 from elephan.base.numbers import sparkline
@@ -73,7 +73,12 @@ def run(
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
-        result = _run_one(scenario, place, threads, isolate=isolate)
+        files = file_names(scenario.document["trace"]["pcap"])
+        captures = {link: str(place / f"{name}.pcap") for link, name in files.items()}
+        announce([scenario])
+        with progress_bar(scenario.name) as progress:
+            result = simulate(scenario, progress=progress, captures=captures, threads=threads, isolate=isolate)
+        result.write_into(place)
     # The results are stored; an error while showing them does not lose them.
     _show(result, folder, form, names)
 
@@ -94,16 +99,6 @@ def _draw(result: Run) -> None:
         places = np.minimum(picture.time_s[known] / end_s * room, room - 1).astype(int)
         shown = sparkline(places.tolist(), line.values[known].tolist(), room, most)
         out.message(f"{line.name}{' ' * (named - cell_len(line.name))} {shown}")
-
-
-def _run_one(scenario: Scenario, place: Path, threads: int, *, isolate: bool) -> Run:
-    files = file_names(scenario.document["trace"]["pcap"])
-    captures = {link: str(place / f"{file}.pcap") for link, file in files.items()}
-    announce([scenario])
-    with progress_bar(scenario.name) as progress:
-        result = simulate(scenario, progress=progress, captures=captures, threads=threads, isolate=isolate)
-    result.write_into(place)
-    return result
 
 
 def _show(result: Run, folder: Path, form: str, names: Sequence[str] | None) -> None:

@@ -108,7 +108,6 @@ def run_sweep(one: Sweep) -> None:
         TimeRemainingColumn(),
     )
     failures: list[SweepRun] = []
-    code = 0
     try:
         bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
         # The sweep is closed first: it writes the finished runs.
@@ -136,11 +135,10 @@ def run_sweep(one: Sweep) -> None:
     for run in failures:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
         err.message(f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}")
-        code = FAILED
     if one.failed > len(failures):
         more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
         err.message(f"and {one.failed - len(failures)} more: {more}")
     new = one.done - one.reused
     out.print(f"{one.done} runs in {one.folder}: {new} new, {one.reused} reused, {one.failed} failed", soft_wrap=True)
-    if code:
-        raise typer.Exit(code)
+    if failures:
+        raise typer.Exit(FAILED)

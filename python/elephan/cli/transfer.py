@@ -171,17 +171,17 @@ def _ends(path: str, host: str | None, memory: str | None) -> tuple[str, Path | 
 class _Shown:
     """What is called with the progress of a transfer: a bar on a terminal, otherwise lines."""
 
-    def __init__(self, name: str, bars: Bars | None) -> None:
+    def __init__(self, name: str, bars: Bars) -> None:
         self.total: int | None = None
         self._bars = bars
-        self._task = bars.add_task(visible(name), total=None, rate="", limit="") if bars is not None else None
+        self._task = bars.add_task(visible(name), total=None, rate="", limit="")
         self._next = time.monotonic() + LINES_S
 
     def __call__(self, total: int | None, stored: int, rate_bit_s: float, limit: str | None) -> None:
         self.total = total
         rate = f"{rate_bit_s / 1e6:,.0f} Mbit/s" if rate_bit_s else ""
         by = f"limited by {limit}" if limit else ""
-        if self._bars is not None and self._task is not None:
+        if err.is_terminal:
             # Nothing else of a stream shows how far it is.
             rate = rate if total is not None or not stored else f"{_bytes(stored)} {rate}"
             self._bars.update(self._task, total=total, completed=stored, rate=rate, limit=by)
@@ -195,9 +195,6 @@ class _Shown:
 
 @contextmanager
 def _progress(name: str) -> Iterator[_Shown]:
-    if not err.is_terminal:
-        yield _Shown(name, None)
-        return
     columns = (
         NameColumn(),
         BarColumn(),
@@ -206,7 +203,7 @@ def _progress(name: str) -> Iterator[_Shown]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[limit]}"),
     )
-    with Bars(*columns, console=err, transient=True) as bars:
+    with Bars(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         yield _Shown(name, bars)
 
 

@@ -18,8 +18,14 @@ from elephan.engines.integrate import FlowClass, Trajectory, integrate
 from elephan.engines.tables import jain, no_transfers, reasons
 
 
-def _classes(plan: dict[str, Any]) -> list[FlowClass]:
-    return [
+def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None) -> Run:
+    """Run a scenario on the fluid model: one bottleneck with DropTail or RED, and bulk flows whose algorithm has a model.
+
+    Raises `ScenarioError` for features that the model does not cover.
+    """
+    started = time.perf_counter()
+    plan = scenario.fluid_plan
+    classes = [
         FlowClass(
             cc=json.dumps(c["cc"]),
             flows=c["flows"],
@@ -31,16 +37,6 @@ def _classes(plan: dict[str, Any]) -> list[FlowClass]:
         )
         for c in plan["classes"]
     ]
-
-
-def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None) -> Run:
-    """Run a scenario on the fluid model: one bottleneck with DropTail or RED, and bulk flows whose algorithm has a model.
-
-    Raises `ScenarioError` for features that the model does not cover.
-    """
-    started = time.perf_counter()
-    plan = scenario.fluid_plan
-    classes = _classes(plan)
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
     course = integrate(
         rate=rate,
@@ -59,8 +55,8 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
     labels = [labels[c] for c in shown]
     return Run(
         scenario=scenario,
-        summary=_summary(course, plan, classes, shown, labels),
-        columns=_columns(course, plan, classes, shown),
+        summary=_summary(course, plan, rate, classes, shown, labels),
+        columns=_columns(course, plan, rate, classes, shown),
         links=(plan["link"],),
         labels=tuple(labels),
         provenance={
@@ -73,20 +69,18 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
     )
 
 
-def _goodput(course: Trajectory, plan: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Payload that one flow of each class delivers, bit/s: its share of the link's output."""
-    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
+def _goodput(course: Trajectory, plan: dict[str, Any], rate: float) -> np.ndarray[Any, Any]:
+    """Payload that one flow of each class delivers, bit/s: its share of what the link, of `rate` packets/s, sends."""
     through = np.where(course.queue > 0, rate, np.minimum(course.offered, rate)) * (1 - plan["random_loss"])
     share = course.rates / np.maximum(course.offered, 1e-9)[:, None]
     return np.asarray(share * through[:, None] * (8.0 * plan["mss_bytes"]))
 
 
 def _columns(
-    course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int]
+    course: Trajectory, plan: dict[str, Any], rate: float, classes: list[FlowClass], shown: list[int]
 ) -> dict[str, dict[str, Any]]:
     """The same columns as those of a simulated run; at each time, one row for each flow that has started."""
     times, count, mss = course.time_s, len(shown), plan["mss_bytes"]
-    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
     keep = (times[:, None] >= np.array([classes[c].start_s for c in shown])[None, :]).ravel()
 
     def flat(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -95,7 +89,7 @@ def _columns(
     def whole(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.round(values).astype(np.uint64)
 
-    goodput, step = _goodput(course, plan), plan["trace_s"]
+    goodput, step = _goodput(course, plan, rate), plan["trace_s"]
     lost = np.cumsum(course.rates * course.loss[:, None], axis=0) * step
     flow = np.tile(np.arange(count, dtype=np.uint32), len(times))[keep]
     nothing = np.zeros(len(times), np.uint64)
@@ -134,13 +128,12 @@ def _columns(
 
 
 def _summary(
-    course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int], labels: list[str]
+    course: Trajectory, plan: dict[str, Any], rate: float, classes: list[FlowClass], shown: list[int], labels: list[str]
 ) -> Summary:
     """The metrics over the measuring window. Metrics that need packets are undefined."""
     within = (course.time_s >= plan["from_s"]) & (course.time_s <= plan["to_s"])
     span, mss = plan["to_s"] - plan["from_s"], plan["mss_bytes"]
-    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
-    goodput = _goodput(course, plan)[within]
+    goodput = _goodput(course, plan, rate)[within]
     queue, offered, loss = course.queue[within], course.offered[within], course.loss[within]
     each, counts = goodput.mean(axis=0), np.array([c.flows for c in classes])
     sent = course.rates[within].mean(axis=0) * span * mss

@@ -78,11 +78,15 @@ def _crash(scenario: Scenario, code: int) -> str:
     return f"{who}: expected a run to its end, found {names.ended(code)} in its process"
 
 
-def run_many(scenarios: Sequence[Scenario], threads: int, progress: Progress | None) -> list[Run | Exception]:
+def run_many(
+    scenarios: Sequence[Scenario], threads: int = 0, progress: Progress | None = None
+) -> list[Run | Exception]:
     """Run scenarios, each in a process of its own, `threads` (0: as many as there are cores) at a time.
 
-    A run that fails gives its error, and the others go on.
+    On engines other than the simulator they run in sequence. A run that fails gives its error, and the others go on.
     """
+    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
+        threads = 1
     shares = [0.0] * len(scenarios)
     cancel = _core.Cancel()
 

@@ -13,7 +13,7 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.engines.sim import Progress, from_columns
 from elephan.foreign.names import kernel_has
-from elephan.kernel.loader import need_namespaces
+from elephan.kernel.loader import need_loading, need_namespaces
 from elephan.kernel.names import LINUX, of_flows
 
 
@@ -45,9 +45,7 @@ def run(
     with kernel.Held() as held:
 
         def name_of(name: str, settings: str) -> str:
-            lines = kernel.missing()
-            if lines:
-                raise kernel.KernelError("\n".join(lines))
+            need_loading()
             return held.name_of(name, settings)
 
         controls = scenario.congestion_controls

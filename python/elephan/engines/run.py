@@ -66,7 +66,7 @@ def run_many(
     count = len(scenarios)
     with watched(f"{count} runs", progress) as told:
         if isolate:
-            outcomes = run_isolated(scenarios, threads=threads, progress=told)
+            outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(scenarios, threads, told)
             for outcome in outcomes:
                 if isinstance(outcome, Exception):
                     raise outcome
@@ -74,16 +74,6 @@ def run_many(
         if any(scenario.document["engine"] != "sim" for scenario in scenarios):
             return [run(one, progress=told and _part(told, done, count)) for done, one in enumerate(scenarios)]
         return sim.run_all(scenarios, threads, told)
-
-
-def run_isolated(
-    scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None
-) -> list[Run | Exception]:
-    """Run scenarios as `run_many` does, each in a process of its own. A run that fails gives its error; the others go on."""
-    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
-        threads = 1
-    outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(scenarios, threads, progress)
-    return outcomes
 
 
 def _part(progress: Progress, done: int, count: int) -> Progress:

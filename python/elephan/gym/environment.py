@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elephan import _core
-from elephan._core import AlgorithmError, Cancel, Decision, Report
+from elephan._core import AlgorithmError, Cancel, Decision, Report, ScenarioError
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.engines.run import run as simulate
@@ -137,7 +136,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         engine = scenario.document["engine"]
         if names.count(AGENT) != 1 or engine != "sim":
             expected, found = f"one flow with cc = {AGENT!r} on the engine sim", f"{names.count(AGENT)} on {engine}"
-            raise _core.ScenarioError(f"{scenario.name}: expected {expected}, found {found}")
+            raise ScenarioError(f"{scenario.name}: expected {expected}, found {found}")
         self._flow = names.index(AGENT)
         self._episode = Episode(scenario)
         # The thread does not hold the environment, so one that nobody has any more ends its run.
@@ -145,9 +144,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         try:
             first = self._episode.first()
             if isinstance(first, Run):
-                raise _core.ScenarioError(
-                    f"{scenario.name}: expected a round trip of flow {self._flow + 1}, found none"
-                )
+                raise ScenarioError(f"{scenario.name}: expected a round trip of flow {self._flow + 1}, found none")
         except BaseException:
             self.close()
             raise

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 
 from elephan import _core
 from elephan.kernel import build, libbpf
@@ -63,7 +62,8 @@ def missing() -> list[str]:
     return lines
 
 
-def _need() -> None:
+def need_loading() -> None:
+    """Raise `KernelError` where `missing` tells something."""
     lines = missing()
     if lines:
         raise KernelError("\n".join(lines))
@@ -95,7 +95,7 @@ def load(name: str, settings: Mapping[str, float | bool | str] | None = None) ->
     """
     algorithm = known(name)
     values = _core.kernel_values(name, json.dumps(dict(settings or {})))
-    _need()
+    need_loading()
     if algorithm.registered in available():
         raise KernelError(
             f"{name}: expected it not to be loaded, found {algorithm.registered}; `elephan kernel unload {name}` first"
@@ -106,7 +106,7 @@ def load(name: str, settings: Mapping[str, float | bool | str] | None = None) ->
 
 def loaded() -> list[Loaded]:
     """The algorithms that are registered now, including those of a run. Raises `KernelError` without root."""
-    _need()
+    need_loading()
     found = []
     registered = available()
     for number, _, value in libbpf.maps(libbpf.STRUCT_OPS_MAP):
@@ -164,14 +164,12 @@ class Held:
     def __enter__(self) -> "Held":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         while self._links:
             os.close(self._links.pop())
 
 
 def hold() -> Held:
     """Provide algorithms for the duration of a `with` block. Raises `KernelError` if something is missing."""
-    _need()
+    need_loading()
     return Held()

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
-from elephan._core import ScenarioError
 from elephan.paths.observed import Observed, together
 
 # Connections with a smaller share of the bytes of the largest are left out: they are not the transfer.
@@ -31,7 +30,7 @@ def observe(paths: Sequence[Path]) -> Observed:
     name = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
     found = [one for one in _core.read_captures([*paths]) if len(one["data_time_ns"])]
     if not found:
-        raise ScenarioError(f"{paths[0]}: expected a connection with data, found none")
+        raise _core.ScenarioError(f"{paths[0]}: expected a connection with data, found none")
     sizes = [int(one["data_payload"].sum()) for one in found]
     largest = found[int(np.argmax(sizes))]
     ends = [_host(largest[end]) for end in ("from", "to")]
@@ -41,12 +40,12 @@ def observe(paths: Sequence[Path]) -> Observed:
         if [_host(one[end]) for end in ("from", "to")] == ends and size >= LEAST_SHARE * max(sizes)
     ]
     if not len(largest["ack_time_ns"]) or int(largest["ack_delivered"][-1]) == 0:
-        raise ScenarioError(
+        raise _core.ScenarioError(
             f"{paths[0]}: expected data and their acknowledgments, found only data; give the captures of both directions"
         )
     chosen = [one for one in chosen if len(one["ack_time_ns"]) > 1]
     if not chosen:
-        raise ScenarioError(f"{paths[0]}: expected two acknowledgments or more, found fewer")
+        raise _core.ScenarioError(f"{paths[0]}: expected two acknowledgments or more, found fewer")
     starts = [float(one["ack_time_ns"][0]) * 1e-9 for one in chosen]
     return together([_one(one, name) for one in chosen], starts)
 
@@ -71,7 +70,7 @@ def _one(one: dict[str, Any], name: str) -> Observed:
     # Elsewhere on the path only a part of what is in flight passes between a packet and its acknowledgment.
     is_at_sender = bool(np.nanmin(rtt_s) - np.nanmin(down_s) <= AT_SENDER * np.nanmin(rtt_s)) if has.any() else False
     if not np.isfinite(rtt_s).any():
-        raise ScenarioError(f"{name}: expected an acknowledgment of data that was sent once, found none")
+        raise _core.ScenarioError(f"{name}: expected an acknowledgment of data that was sent once, found none")
     again = one["data_again"]
     order = np.argsort(np.where(has, sent_ns, np.iinfo(np.int64).max), kind="stable")[: int(has.sum())]
     sorted_ns = sent_ns[order]

@@ -1,6 +1,5 @@
 """From a capture, a log of `ss` or a results folder to a scenario of its path, and back: what its simulation does instead."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from elephan import _core
-from elephan._core import ScenarioError
+from elephan.api.registry import algorithms
 from elephan.api.run import write_json
 from elephan.api.scenario import flow
 from elephan.paths import capture, predict, scenario, series
@@ -45,14 +44,14 @@ def observe(sources: Sequence[Path]) -> Observed:
     first = sources[0]
     if first.is_dir():
         if len(sources) > 1:
-            raise ScenarioError(f"{sources[1]}: expected one results folder alone, found more")
+            raise _core.ScenarioError(f"{sources[1]}: expected one results folder alone, found more")
         return series.observe_results(first)
     with first.open("rb") as file:
         magic = file.read(4)
     if magic in MAGIC:
         return capture.observe(sources)
     if len(sources) > 1:
-        raise ScenarioError(f"{sources[1]}: expected several captures, or one log of ss; found more of these")
+        raise _core.ScenarioError(f"{sources[1]}: expected several captures, or one log of ss; found more of these")
     return series.observe_ss(first)
 
 
@@ -78,7 +77,7 @@ def fit(
     """
     seen = observe(sources)
     found = infer(seen)
-    known = {entry["name"] for entry in json.loads(_core.vocabulary())["cc"]}
+    known = {entry.name for entry in algorithms()}
     told = cc or seen.cc
     is_guessed = cc is None and told not in known
     if is_guessed:

@@ -12,8 +12,7 @@ import numpy as np
 
 from elephan._core import ScenarioError
 from elephan.api.run import Run
-from elephan.api.scenario import Scenario, flow
-from elephan.api.scenario import dumbbell as _dumbbell
+from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.base.documents import inside
 from elephan.engines.run import run_many
 from elephan.paths import scenario
@@ -143,7 +142,7 @@ class Plan:
         more = {key: value for key, value in made.items() if key not in ("name", "duration", "flow")}
         flows = [*made["flow"], *keys.pop("others", [])]
         interval = {"interval": scenario.time_text(max(duration_s / POINTS, 1e-3))}
-        return _dumbbell(
+        return dumbbell(
             rate=path.pop("rate"), rtt=path.pop("rtt"), buffer=path.pop("buffer"), path=path, flows=flows,
             duration=f"{duration_s:.6g} s", seed=seed, large=True, trace=interval, **{**more, **keys},
         )  # fmt: skip

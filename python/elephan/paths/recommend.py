@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import stdtrit
 
 from elephan import _core
-from elephan._core import ScenarioError
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, flow, load
 from elephan.base.kinds import PATH
@@ -104,15 +103,13 @@ def read_path(file: Path) -> tuple[Estimates, Scenario]:
     made = load(file)
     path = made.document.get("path")
     if path is None:
-        raise ScenarioError(f"{file}: expected a scenario with [path], found none")
+        raise _core.ScenarioError(f"{file}: expected a scenario with [path], found none")
     if (file.parent / PATH.document).is_file():
         found = estimates.read(file.parent)
     else:
         unknown = Value(unit="", absent="no path.json")
-        found = Estimates(made_by="hand", source=file.name, rate_bit_s=unknown, base_rtt_s=unknown)
-        found = msgspec.structs.replace(
-            found, notes=["there is no path.json beside it: its values are taken for exact"]
-        )
+        notes = ["there is no path.json beside it: its values are taken for exact"]
+        found = Estimates(made_by="hand", source=file.name, rate_bit_s=unknown, base_rtt_s=unknown, notes=notes)
     rate, rtt = _core.bits_per_second(path["rate"]), _core.seconds(path["rtt"])
     packet, _ = packet_of(made.document)
     loss = path.get("loss") or {}

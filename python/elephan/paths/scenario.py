@@ -87,13 +87,12 @@ def document(
     flows: Sequence[Mapping[str, Any]] = (),
     duration: str = DURATION,
     tcp: Mapping[str, Any] | None = None,
-    name: str = "path",
 ) -> Table:
     """The scenario of the estimates, as its file has it.
 
     Without `flows` it has one of CUBIC, and without `tcp` the stack of a current Linux.
     """
-    made: Table = {"name": name, "duration": duration, "path": of_path(found)}
+    made: Table = {"name": "path", "duration": duration, "path": of_path(found)}
     made["tcp"] = {"profile": "linux-6"} if tcp is None else dict(tcp)
     if found.mtu_bytes is not None and found.mtu_bytes.value is not None:
         made["tcp"]["packet"] = bytes_text(found.mtu_bytes.value)
@@ -107,17 +106,9 @@ def document(
     return made
 
 
-def write(
-    folder: Path,
-    found: Estimates,
-    *,
-    flows: Sequence[Mapping[str, Any]] = (),
-    duration: str = DURATION,
-    tcp: Mapping[str, Any] | None = None,
-    name: str = "path",
-) -> Scenario:
-    """Write `path.toml` and `path.json` into a folder, and return the scenario. The arguments are those of `document`."""
-    made = document(found, flows=flows, duration=duration, tcp=tcp, name=name)
+def write(folder: Path, found: Estimates, **keys: Any) -> Scenario:
+    """Write `path.toml` and `path.json` into a folder, and return the scenario. `keys` are those of `document`."""
+    made = document(found, **keys)
     path = folder / FILE
     path.write_text(_text(made, found), encoding="utf-8")
     found.write(folder)

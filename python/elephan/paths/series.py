@@ -33,11 +33,11 @@ def observe_ss(path: Path) -> Observed:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: expected a capture or the text of `ss -ti`, found other bytes") from error
-    found = _connections(path, lines)
-    parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for ends, rows in found.items():
-        if len(rows) >= LEAST_ROWS and rows[-1].get("bytes_acked", 0) > rows[0].get("bytes_acked", 0):
-            parts[ends] = rows
+    parts = {
+        ends: rows
+        for ends, rows in _connections(path, lines).items()
+        if len(rows) >= LEAST_ROWS and rows[-1].get("bytes_acked", 0) > rows[0].get("bytes_acked", 0)
+    }
     if not parts:
         raise ScenarioError(
             f"{path}: expected a connection with {LEAST_ROWS} samples or more that sends data, found none"

@@ -171,7 +171,8 @@ def _tcp(answers: Mapping[str, Answers]) -> list[Figure]:
         if kind != "tcp":
             continue
         where = "loopback" if name.startswith("loopback") else "between namespaces"
-        how = _streams(name.rpartition(".")[2]) if where == "loopback" else name.removeprefix("veth.")
+        count = name.rpartition(".")[2]
+        how = f"{count} stream{'s' * (count != '1')}" if where == "loopback" else name.removeprefix("veth.")
         if name == "threads":
             how = "received by threads of the kernel"
         title = f"TCP {where}, {how}"
@@ -185,10 +186,6 @@ def _tcp(answers: Mapping[str, Answers]) -> list[Figure]:
             rule = "cores x clock for both ends; 1 for one end of 2003 (Li 2006, 5.1.3)"
             found.append(Figure(f"{key}.ghz", f"{title}: clock for 1 Gbit/s", "GHz s/Gbit", each_ghz, rule))
     return found
-
-
-def _streams(count: str) -> str:
-    return "1 stream" if count == "1" else f"{count} streams"
 
 
 def _seconds(one: Mapping[str, Any]) -> list[float]:

@@ -1,7 +1,6 @@
 """A measured path as a report: estimates, the recommendation, and a transfer beside its prediction."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ def read(folder: Path) -> Content:
     advice = read_json(folder, RECOMMENDATION) if inside(folder, RECOMMENDATION).is_file() else None
     measured, what, window_is = _measured(folder)
     notes = list(found.notes)
+    hosts = [(host, ", ".join(f"{key} {value}" for key, value in host.facts.items())) for host in found.hosts]
     shown = [tables.of_estimates(found.values(), found.source)]
     if found.goodput_bit_s:
         shown.append(tables.of_estimates(found.goodput_bit_s, f"{found.source}: goodput of tests, by algorithm"))
@@ -58,7 +58,7 @@ def read(folder: Path) -> Content:
         subtitle=f"estimated by elephan {found.made_by}" + (f"; beside it {what}" if what else ""),
         facts=[
             ("estimates", f"{found.source}, by elephan {found.made_by}"),
-            *((host.role, f"{host.name} {_facts(host.facts)}".strip()) for host in found.hosts),
+            *((host.role, f"{host.name} {facts}".strip()) for host, facts in hosts),
             ("report written by", f"Elephan {_core.__version__}"),
         ],
         command=str(advice["command"]) if advice is not None else "",
@@ -84,10 +84,6 @@ def _tile(key: str, value: estimates.Value) -> Tile:
     sign = "" if value.value is not None or shown is None else "≥ " if shown == value.low else "≤ "
     text = "-" if shown is None else f"{sign}{shown * factor:.4g}"
     return Tile(tables.name_of(key), text, unit, f"{TILES[key]} {value.text}.")
-
-
-def _facts(facts: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in facts.items())
 
 
 def _measured(folder: Path) -> tuple[dict[str, Numbers] | None, str, str]:

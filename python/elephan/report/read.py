@@ -6,16 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 
-import numpy as np
-
 from elephan import _core
 from elephan.api import tables
-from elephan.api.metrics import METRICS, Metric
+from elephan.api.metrics import METRICS
 from elephan.api.own import restored
 from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
 from elephan.api.pictures.draw import figure
 from elephan.api.pictures.kinds import KINDS, kind_named
-from elephan.api.pictures.over_time import QUANTITIES, chart
+from elephan.api.pictures.over_time import QUANTITIES, chart, on_one_grid
 from elephan.api.pictures.samples import MOST_LINES, experiment
 from elephan.api.pictures.thin import MOST_VALUES, thinned
 from elephan.api.run import Run
@@ -69,12 +67,12 @@ def read_run(folder: Path) -> Content:
 
 def tiles(summary: Summary) -> list[Tile]:
     """The headline numbers of a run."""
-    return [_tile(metric, metric.read(summary)) for metric in METRICS]
-
-
-def _tile(metric: Metric, value: float | None) -> Tile:
-    undefined = " Undefined in this run." if value is None else ""
-    return Tile(metric.name, metric.text(value), metric.short_unit, f"{metric.unit}. {metric.meaning}{undefined}")
+    found = []
+    for metric in METRICS:
+        undefined = " Undefined in this run." if metric.read(summary) is None else ""
+        meaning = f"{metric.unit}. {metric.meaning}{undefined}"
+        found.append(Tile(metric.name, metric.cell(summary), metric.short_unit, meaning))
+    return found
 
 
 # Engines by name, as a report says them.
@@ -296,12 +294,8 @@ def _values(run: Run) -> list[float | None]:
 def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
     """The lines of several charts on the union of their times. Each run has its own changes and window: neither is marked."""
     shown = found[:MOST_LINES]
-    times = np.unique(np.concatenate([one.time_s for _, one, _ in shown]))
-    lines = []
-    for colour, (name, one, line) in enumerate(shown):
-        values = np.full(len(times), np.nan)
-        values[np.searchsorted(times, one.time_s)] = line.values
-        lines.append(Line(f"{name}: {line.name}", values, colour))
+    named = [(one.time_s, Line(f"{name}: {line.name}", line.values, k)) for k, (name, one, line) in enumerate(shown)]
+    times, lines = on_one_grid(named)
     more = f"The first {MOST_LINES} of {len(found)} lines." if len(found) > MOST_LINES else ""
     until_s = max(one.until_s for _, one, _ in shown)
     first = shown[0][1]

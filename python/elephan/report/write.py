@@ -54,10 +54,6 @@ def page(content: Content) -> str:
 """
 
 
-def _html(content: Content, place: Path, _: Path) -> None:
-    place.write_text(page(content), encoding="utf-8")
-
-
 def _markdown(content: Content, place: Path, out: Path) -> None:
     """Tables as text, and each figure in a file beside it."""
     lines = [f"# {markdown(content.title)}", "", f"{markdown(content.subtitle)}.", ""]
@@ -98,8 +94,8 @@ def _picture(content: Content, place: Path, out: Path) -> None:
         plots.save(figure, out.with_name(f"{out.stem}-{number}{out.suffix}"))
 
 
-FORMATS: dict[str, Callable[[Content, Path, Path], None]] = {
-    "html": _html,
+FORMATS: dict[str, Callable[[Content, Path, Path], object]] = {
+    "html": lambda content, place, _: place.write_text(page(content), encoding="utf-8"),
     "pdf": _pdf,
     "png": _picture,
     "svg": _picture,

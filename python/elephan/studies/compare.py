@@ -27,7 +27,8 @@ from elephan.base.notebook import watched
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name, short
-from elephan.engines.run import run_isolated, run_many
+from elephan.engines import isolated
+from elephan.engines.run import run_many
 from elephan.studies import intervals
 from elephan.studies.statistics import NOTABLE, Estimate, notable
 
@@ -280,7 +281,7 @@ def compare(
     every = [scenario for repeats in made.values() for scenario in repeats]
     with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
         if isolate:
-            outcomes = iter(run_isolated(every, threads=threads, progress=told))
+            outcomes = iter(isolated.run_many(every, threads, told))
             found = _without_failed({name: [next(outcomes) for _ in repeats] for name, repeats in made.items()})
         else:
             runs = iter(run_many(every, threads=threads, progress=told))
@@ -293,12 +294,15 @@ def compare(
 
 def _without_failed(outcomes: dict[str, list[Run | Exception]]) -> Comparison:
     """The comparison of the algorithms without an error. Raises the first error if all have one."""
-    runs = {name: [one for one in every if isinstance(one, Run)] for name, every in outcomes.items()}
     errors = {name: [one for one in every if isinstance(one, Exception)] for name, every in outcomes.items()}
     failed = {name: every for name, every in errors.items() if every}
     if len(failed) == len(outcomes):
         raise next(iter(failed.values()))[0]
     return Comparison(
-        {name: every for name, every in runs.items() if name not in failed},
+        {
+            name: [one for one in every if isinstance(one, Run)]
+            for name, every in outcomes.items()
+            if name not in failed
+        },
         {name: [str(error) for error in every] for name, every in failed.items()},
     )

@@ -50,7 +50,9 @@ def over(
 ) -> Figure:
     """A line for each value of `by`: estimates of a metric over the values of a key, which `shown` writes as text."""
     values = list(dict.fromkeys(value for one in found.values() for value in one))
-    places = _places(values)
+    numeric = are_numbers(values)
+    # Words are in a row.
+    places = {value: _number(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
     with mpl.rc_context(STYLE):
         made = Figure(figsize=(7.5, 3.2))
         axes = made.subplots()
@@ -61,7 +63,7 @@ def over(
             beside = np.array([estimate.beside for _, estimate in points]).reshape(-1, 2).T
             colour = COLOURS[number % len(COLOURS)]
             # A line between words would show values that there are not.
-            style = "o-" if are_numbers(values) else "o"
+            style = "o-" if numeric else "o"
             axes.errorbar(x, y, yerr=beside, label=drawn(name), color=colour, fmt=style, markersize=3.5, capsize=2.5)
             lowest += list(y - beside[0])
         if all(place > 0 for place in places.values()) and max(places.values()) > FAR * min(places.values()):
@@ -69,7 +71,7 @@ def over(
             axes.minorticks_off()
         if len(values) <= MOST_TICKS:
             axes.set_xticks([places[value] for value in values], [drawn(shown(value), 16) for value in values])
-        axes.margins(x=0.05 if are_numbers(values) else 0.25)
+        axes.margins(x=0.05 if numeric else 0.25)
         axes.set_xlabel(drawn(key))
         axes.set_ylabel(drawn(metric.label))
         if min(lowest, default=0.0) >= 0:
@@ -90,9 +92,3 @@ def _number(value: Any) -> float | None:
 def are_numbers(values: Sequence[Any]) -> bool:
     """Whether all values of a key are numbers or quantities."""
     return all(_number(value) is not None for value in values)
-
-
-def _places(values: Sequence[Any]) -> dict[Any, float]:
-    """Where the values of a key are on an axis: at their numbers, or in a row if some are words."""
-    row = not are_numbers(values)
-    return {value: float(place) if row else _number(value) or 0.0 for place, value in enumerate(values)}

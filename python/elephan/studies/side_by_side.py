@@ -17,7 +17,6 @@ from elephan.api.pictures.samples import describe
 from elephan.api.registry import algorithms, linux_algorithms
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
-from elephan.base.folders import new_folder
 from elephan.base.kinds import DIFFERENCE
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Head, Table, text_heads
@@ -139,19 +138,12 @@ class Pair:
         runs.append(("kernel", self.counted[0]))
         return figure([(title, run.picture("cwnd")) for title, run in runs], describe(self.counted[0]))
 
-    def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write the results of all runs, the figures and the differences."""
-        with new_folder(folder, force=force) as place:
-            self.write_into(place)
-        self.draw(Path(folder))
-        return Path(folder)
-
     def draw(self, folder: Path) -> None:
         """Plot the windows of both into the folder of this pair. A failed plot is reported in one line on standard error."""
         save_beside(folder, {"cwnd": self.plot})
 
     def write_into(self, place: Path) -> None:
-        """Write the files of such a folder into `place`, which exists."""
+        """Write the results of all runs and the differences into `place`, which exists."""
         runs = {"sim": self.sim} if self.sim else {}
         several = len(self.kernel) > 1
         runs |= {f"{self.engine}-{n}" if several else self.engine: made for n, made in enumerate(self.kernel, 1)}
@@ -180,7 +172,7 @@ def pairs(
             yield Pair(name, engine, run(simulated) if simulated else None, tuple(_valid(real, repeat)))
         return
     cancel = _core.Cancel()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(core_count()) as pool:
 
         def start(scenario: Scenario) -> Future[Run]:
             return pool.submit(run, scenario, cancel=cancel)
@@ -193,11 +185,6 @@ def pairs(
         finally:
             cancel.set()
             pool.shutdown(cancel_futures=True)
-
-
-def pair(scenario: Scenario, *, name: str | None = None, **options: Any) -> Pair:
-    """Run one scenario as `pairs` does."""
-    return next(pairs({name or scenario.name: scenario}, **options))
 
 
 def _valid(scenario: Scenario, repeat: int) -> Iterator[Run]:

@@ -173,20 +173,15 @@ class Paired:
         differences = both[:, 0] - both[:, 1]
         estimate = Estimate.of(differences.tolist())
         mean, other = both.mean(axis=0).tolist() if len(both) else (None, None)
-        if len(both) < 2 or np.ptp(differences) == 0:
-            # One number says nothing of chance, and neither do several that are all the same.
-            return cls(len(both), mean, other, estimate, None, None, None)
-        from scipy import stats  # noqa: PLC0415
+        effect = p_t = p_wilcoxon = None
+        # One number says nothing of chance, and neither do several that are all the same.
+        if len(both) > 1 and np.ptp(differences) != 0:
+            from scipy import stats  # noqa: PLC0415
 
-        return cls(
-            len(both),
-            mean,
-            other,
-            estimate,
-            float(differences.mean() / differences.std(ddof=1)),
-            float(stats.ttest_rel(both[:, 0], both[:, 1]).pvalue),
-            float(stats.wilcoxon(differences).pvalue),
-        )
+            effect = float(differences.mean() / differences.std(ddof=1))
+            p_t = float(stats.ttest_rel(both[:, 0], both[:, 1]).pvalue)
+            p_wilcoxon = float(stats.wilcoxon(differences).pvalue)
+        return cls(len(both), mean, other, estimate, effect, p_t, p_wilcoxon)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

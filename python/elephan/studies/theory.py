@@ -35,19 +35,6 @@ class Response:
     rate_bit_s: float
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """An algorithm at a window: times in round trips, coefficients of variation of the rate."""
-
-    window: float
-    loss: float
-    recovery: float
-    doubling: float
-    halving: float
-    variation: float
-    sawtooth_variation: float
-
-
 class Model:
     """What theory says of an algorithm: a name, or a table with `name` and parameters, as a scenario gives it.
 
@@ -76,19 +63,6 @@ class Model:
         None for FAST, and below one loss in a million packets, where the rule would have to run for too long.
         """
         return _core.independent_window(self.cc, loss, rtt_s) if loss >= 1e-6 else None
-
-    def recovery(self, window: float, rtt_s: float) -> Recovery:
-        """What one loss costs at `window` segments."""
-        core = self.core
-        return Recovery(
-            window=window,
-            loss=core.loss(window, rtt_s),
-            recovery=core.recovery(window, rtt_s),
-            doubling=core.doubling(window, rtt_s),
-            halving=core.halving(window),
-            variation=core.variation(window, rtt_s),
-            sawtooth_variation=core.sawtooth_variation(window),
-        )
 
 
 # Alone on a path a flow has slow start, its overshoot and the losses that follow behind it after so long. Ours.

@@ -275,11 +275,10 @@ class _Api:
                     {
                         "of": quantity.of,
                         "id": name,
-                        "title": quantity.metric.title,
-                        "unit": quantity.metric.unit,
-                        "meaning": quantity.metric.meaning,
-                        "column": quantity.metric.column,
-                        "factor": quantity.metric.factor,
+                        **{
+                            key: getattr(quantity.metric, key)
+                            for key in ("title", "unit", "meaning", "column", "factor")
+                        },
                         "mean": quantity.mean,
                     }
                     for name, quantity in QUANTITIES.items()

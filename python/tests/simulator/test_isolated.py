@@ -14,7 +14,7 @@ from own import CLASSES, MINE, scenario
 
 import elephan
 from elephan import _core
-from elephan.engines.run import run_isolated
+from elephan.engines.isolated import run_many as run_isolated
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def scenario(cc="reno", **keys):
 
 
 def pair(**options):
-    return engines.pair(scenario(), name="short", engine="linux", **options)
+    return next(engines.pairs({"short": scenario()}, engine="linux", **options))
 
 
 def goodput(found):
@@ -119,9 +119,10 @@ def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(monkeypatch, 
     rows = engines.table(found).to_markdown().splitlines()
     assert "| bbr | - / " in rows[3]
     assert "(+0.0 %)" in rows[2]
-    folder = found[1].save(tmp_path / "bbr")
-    assert sorted(path.name for path in folder.iterdir()) == ["cwnd.png", "difference.json", "kernel"]
-    goodput = json.loads((folder / "difference.json").read_text())["quantities"]["goodput"]
+    found[1].write_into(tmp_path)
+    found[1].draw(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cwnd.png", "difference.json", "kernel"]
+    goodput = json.loads((tmp_path / "difference.json").read_text())["quantities"]["goodput"]
     assert goodput["sim"] is None
     assert goodput["kernel"] == pytest.approx(10 * 1448 / 1500, rel=0.05)
 

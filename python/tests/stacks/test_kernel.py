@@ -342,11 +342,12 @@ def test_engines_side_by_side(tmp_path, deviation):
     from elephan.studies import side_by_side as engines
 
     scenario = path("scalable", duration="6 s", measure={"from": "2 s"}, engine="sim")
-    pair = engines.pair(scenario, name="short", engine="linux")
-    pair.save(tmp_path / "pair")
-    assert (tmp_path / "pair" / "sim" / "flows.parquet").exists()
-    assert len(list((tmp_path / "pair").glob("linux*/run.json"))) == len(pair.kernel)
-    assert (tmp_path / "pair" / "cwnd.png").stat().st_size > 1000
+    pair = next(engines.pairs({"short": scenario}, engine="linux"))
+    pair.write_into(tmp_path)
+    pair.draw(tmp_path)
+    assert (tmp_path / "sim" / "flows.parquet").exists()
+    assert len(list(tmp_path.glob("linux*/run.json"))) == len(pair.kernel)
+    assert (tmp_path / "cwnd.png").stat().st_size > 1000
     goodput = engines.QUANTITIES[0]
     sim, there = pair.values(goodput)
     assert pair.apart(goodput) == pytest.approx(sim / there - 1)

@@ -32,7 +32,8 @@ def delay_cdf(run: Recorded) -> Points:
         raise LackingError("delay-cdf: expected a flow that measured round-trip times, found none")
     if run.scenario.document.get("path") is not None and (base := base_rtt_s(run.scenario)) is not None:
         found.append(_theory("without queueing", [base * srtt.factor] * 2, [0.0, 1.0]))
-    more = _more(len(samples.keys))
+    flows = len(samples.keys)
+    more = f"The first {MOST_LINES} of {flows} flows." if flows > MOST_LINES else ""
     note = sentences(more, f"Samples of the measuring window, {_window(run)}; the sender smooths them (RFC 6298).")
     x = Axis(label(srtt.title, srtt.short_unit), zero=False)
     return Points("delay-cdf", "Distribution of delay", x, Axis("share of samples"), found, note)
@@ -168,7 +169,3 @@ def _every(count: int) -> int:
 def _thinned(count: int) -> str:
     every = _every(count)
     return f"Of {count:,} samples every {every}th is drawn." if every > 1 else ""
-
-
-def _more(count: int) -> str:
-    return f"The first {MOST_LINES} of {count} flows." if count > MOST_LINES else ""

@@ -132,20 +132,13 @@ def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture])
     maps = [picture for picture in pictures if isinstance(picture, Cells)]
     if maps:
         _one_colour_scale(made, shown, maps)
-    if all(isinstance(picture, Chart) for picture in pictures):
+    charts = [picture for picture in pictures if isinstance(picture, Chart)]
+    if len(charts) == len(pictures):
         tops = [axes.get_ylim()[1] for axes in shown]
-        highest = max(
-            (
-                float(np.nanmax(line.values))
-                for one in pictures
-                if isinstance(one, Chart)
-                for line in one.lines
-                if not line.minor
-            ),
-            default=0.0,
-        )
+        lines = [line for chart in charts for line in chart.lines if not line.minor]
+        highest = max((float(np.nanmax(line.values)) for line in lines), default=0.0)
         shown[0].set_ylim(0, max([*tops, highest * 1.05]))
-        shown[0].set_xlim(0, max(picture.until_s for picture in pictures if isinstance(picture, Chart)))
+        shown[0].set_xlim(0, max(chart.until_s for chart in charts))
 
 
 def _chart(axes: Axes, chart: Chart) -> None:

@@ -79,7 +79,7 @@ def chart(run: Recorded, name: str) -> Chart:
     quantity = QUANTITIES[name]
     found, lines = (_of_flows if quantity.of == "flows" else _of_links)(run, name, quantity)
     steps = name == "drops"
-    time_s, drawn = _on_one_grid(lines)
+    time_s, drawn = on_one_grid(lines)
     bounds = edges(time_s, mean_s(run.scenario, float(time_s[-1]))) if quantity.mean and len(time_s) > 1 else time_s
     averaged = ""
     if len(bounds) < len(time_s):
@@ -157,8 +157,8 @@ def _of_links(run: Recorded, name: str, quantity: Quantity) -> tuple[str, list[S
     return more if others else "", found[:MOST_LINES]
 
 
-def _on_one_grid(lines: list[Sampled]) -> tuple[Numbers, list[Line]]:
-    """The samples on the union of their times."""
+def on_one_grid(lines: list[Sampled]) -> tuple[Numbers, list[Line]]:
+    """The samples of lines on the union of their times."""
     times = np.unique(np.concatenate([own for own, _ in lines])) if lines else np.empty(0)
     drawn = []
     for own, line in lines:

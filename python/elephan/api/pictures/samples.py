@@ -46,12 +46,9 @@ class Samples:
     def __init__(self, run: Recorded, table: str, columns: Sequence[str]) -> None:
         by = "link" if table == "queues" else "flow"
         found = run.table(table, list(dict.fromkeys(["time_s", by, *columns])))
-        self.columns: dict[str, Numbers] = {}
-        names: list[Any] = []
-        of = np.array(names)
-        if found.num_rows:
-            of = found[by].to_numpy()
-            self.columns = {name: found[name].to_numpy() for name in found.column_names if name != by}
+        others = [name for name in found.column_names if name != by] if found.num_rows else []
+        self.columns: dict[str, Numbers] = {name: found[name].to_numpy() for name in others}
+        of = found[by].to_numpy() if found.num_rows else np.empty(0)
         self.keys = list(dict.fromkeys(of.tolist()))
         self._rows = {key: np.flatnonzero(of == key) for key in self.keys}
 

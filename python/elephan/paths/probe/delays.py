@@ -75,10 +75,13 @@ def of_series(seen: Seen) -> Delays | None:
         figures[f"{way}_jitter_median_s"] = _percentile(above[way], 50, cost)
         if way == "forward" and abs(gains) > 1e-6:
             notes.append(f"the clocks drift apart by {abs(gains) * 1e6:.1f} us in a second; this was removed")
-    sent = int(seen.was_sent.sum())
+    sent, jitter = int(seen.was_sent.sum()), figures["forward_jitter_s"]
+    if np.percentile(above["forward"], MOST_OF_THEM) <= HOSTS_S:
+        reason = f"{MOST_OF_THEM} % of packets vary by less than {HOSTS_S * 1e6:g} us, as on busy hosts"
+        jitter = absent("s", reason, high=jitter.high)
     return Delays(
         around("s", base, low, high, method, cost),
-        _jitter(figures["forward_jitter_s"], float(np.percentile(above["forward"], MOST_OF_THEM))),
+        jitter,
         share_value(seen.reordered, len(np.unique(seen.order)), "arrived after a later one (RFC 4737)", cost),
         share_value(seen.duplicated, sent, "arrived again", cost),
         figures,
@@ -107,10 +110,3 @@ def _percentile(above: Array, percent: float, cost: int) -> Value:
     value, low, high = (float(np.percentile(*one)) for one in ((above, percent), (found, 2.5), (found, 97.5)))
     method = f"percentile {percent:g} of the delay above the shortest of a packet's size"
     return around("s", value, low, high, method, cost)
-
-
-def _jitter(found: Value, most_s: float) -> Value:
-    if most_s <= HOSTS_S:
-        reason = f"{MOST_OF_THEM} % of packets vary by less than {HOSTS_S * 1e6:g} us, as on busy hosts"
-        return absent("s", reason, high=found.high)
-    return found

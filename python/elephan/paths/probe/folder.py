@@ -1,6 +1,5 @@
 """What a probe writes: `path.toml`, `path.json`, `probe.json`, `packets.parquet`, and a results folder for each transfer."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elephan.api.run import write_json
 from elephan.api.scenario import flow
 from elephan.base.text import file_name
 from elephan.paths.probe.budget import Share
@@ -33,7 +33,7 @@ def write(place: Path, session: Session, found: Found, shares: dict[str, Share],
         "spent_bytes": spent[0],
         "spent_seconds": spent[1],
     }
-    (place / FILE).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_json(place / FILE, document)
     pq.write_table(packets(session), place / PACKETS)
     for transfer in found.transfers:
         if transfer.tables is not None:

@@ -63,13 +63,17 @@ def measure(session: Session, shares: dict[str, Share], algorithms: Sequence[str
     found = _bottleneck(session, shares, packet, train, guess, tell)
     figures |= found.figures
     notes += found.notes
-    notes += _stamps(session)
+    if not all(seen.stamped for test, seen in session.streams if test not in ("mtu", "first")):
+        notes.append("the kernel gave no time stamps of departure for some streams; their times are the program's")
+    if dropped := sum(seen.overflowed for _, seen in session.streams):
+        notes.append(f"the far host's socket dropped {dropped} packets for want of space; they are not counted as lost")
 
     transfers = _transfers(session, shares, algorithms, tell, notes)
     if note := tcp.queue_note(transfers, found.held, found.rate, delay.round_trip, found.lost):
         notes.append(note)
     figures |= {f"{one.name} goodput_bit_s": one.goodput for one in transfers}
-    hosts = _hosts(session)
+    name, kernel, known = session.client.host()
+    far = Host(role="receiver", name=name, facts={"kernel": kernel, "algorithms": " ".join(known)})
     session.finish()
     estimates = Estimates(
         made_by="probe",
@@ -88,7 +92,7 @@ def measure(session: Session, shares: dict[str, Share], algorithms: Sequence[str
         forward_s=_one_way(delay.round_trip),
         backward_s=_one_way(delay.round_trip),
         goodput_bit_s={one.cc: one.goodput for one in transfers if not one.down},
-        hosts=hosts,
+        hosts=[far],
         notes=notes,
     )
     return Found(estimates, figures, found.points, transfers)
@@ -114,7 +118,10 @@ def _bottleneck(
 ) -> _Bottleneck:
     # Before any overload: a queue with a long memory (RED's average) goes on dropping after one.
     tell("random loss")
-    lost = _permitted(lambda: loss.measure(session, shares["loss"], packet, guess), "1")
+    try:
+        lost = loss.measure(session, shares["loss"], packet, guess)
+    except PermissionError as error:
+        lost = absent("1", str(error))
 
     tell("throughput against spacing")
     try:
@@ -207,6 +214,7 @@ def _rate(train: Value, saturated: Value) -> Value:
 def _one_way(round_trip: Value) -> Value:
     reason = "the clocks of two hosts differ by an unknown offset: only the round trip is known"
     return absent("s", reason, low=0.0, high=round_trip.high)
+<<<<<<< HEAD
 
 
 def _permitted(measured: Callable[[], Value], unit: str) -> Value:
@@ -230,3 +238,5 @@ def _hosts(session: Session) -> list[Host]:
     name, kernel, algorithms = session.client.host()
     facts: dict[str, str | float | int | bool | None] = {"kernel": kernel, "algorithms": " ".join(algorithms)}
     return [Host(role="receiver", name=name, facts=facts)]
+=======
+>>>>>>> cut-b

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from elephan import _core
+from elephan.api.outline import swept
 from elephan.api.scenario import Scenario, load
 from elephan.api.summary import Summary
 from elephan.base import notebook
@@ -125,9 +126,7 @@ class Sweep:
             self._repeats = min(max(self._repeats, FIRST_LOOK), max_repeat) if self._tight else self._repeats
             self._most = max(max_repeat, self._repeats)
         sweep = scenario.document.get("sweep", {})
-        listed: dict[str, Any] = next(iter(sweep.get("points", [])), {})
-        self._settings = [key for key in sweep if key not in ("repeat", "zip", "points")]
-        self._settings += [*sweep.get("zip", {}), *listed]
+        self._settings = swept(sweep)
         self._kinds = {key: kind_of(values_of(sweep, key)) for key in self._settings}
         self._described: dict[int, dict[str, Any]] = {}
         self._not_metrics: set[str] = set()
@@ -257,11 +256,7 @@ class Sweep:
             rows = {row["run"]: row for row in needed.iter_rows(named=True)}
         have, missing = self._plan(rows)
         described = [self._describe(one) for one in have]
-        frame = (
-            pl.DataFrame(described, infer_schema_length=None)
-            if described
-            else pl.DataFrame({"run": []}, {"run": pl.String})
-        )
+        frame = pl.DataFrame(described, None if described else {"run": pl.String}, infer_schema_length=None)
         first = self._describe(self._run(0, 0))
         self._not_metrics = {*first, *names.OF_A_RUN}
         usual = [key for key in first if key not in names.OF_A_RUN and key not in self._settings]
@@ -338,7 +333,9 @@ class Sweep:
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
             if not waiting.convicts(runs):
                 return []
-            batch = Batch([{"run": runs[0].run, "status": "failed", "error": _reason(outcome)}], {})
+            kind, told = type(outcome).__name__, str(outcome)
+            reason = f"{kind}: {told}" if told else kind
+            batch = Batch([{"run": runs[0].run, "status": "failed", "error": reason}], {})
         else:
             batch = outcome
             waiting.cleared(runs)
@@ -417,10 +414,6 @@ class Sweep:
             return pl.LazyFrame(schema={"run": pl.String})
         parts = pl.scan_parquet(paths, missing_columns="insert")
         return parts.with_columns(pl.col("run").cast(pl.String))
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def sweep(

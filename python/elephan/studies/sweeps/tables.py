@@ -102,20 +102,19 @@ def _metric(column: str, values: Sequence[float | None]) -> Metric:
 
     A metric is shown as in every command, with at least two digits of the largest value.
     """
-    sizes = [abs(value) for value in values if value is not None]
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
     if metric := SHOWN.get(column):
-        return replace(metric, digits=max(metric.digits, _decimals([size * metric.factor for size in sizes], 2)))
+        return replace(metric, digits=max(metric.digits, _decimals(largest * metric.factor, 2)))
     unit = names.unit(column)
-    if unit == "s" and sizes and max(sizes) < 1:
+    if unit == "s" and 0 < largest < 1:
         factor, shown = 1e3, "ms"
     else:
         factor, shown = SCALES.get(unit, (1.0, "" if unit == "1" else unit))
-    return Metric(names.short_metric(column), shown, _decimals([size * factor for size in sizes], 4), factor, column)
+    return Metric(names.short_metric(column), shown, _decimals(largest * factor, 4), factor, column)
 
 
-def _decimals(sizes: Sequence[float], digits: int) -> int:
-    """The number of decimals with which the largest value has so many digits."""
-    largest = max(sizes, default=0.0)
+def _decimals(largest: float, digits: int) -> int:
+    """The number of decimals with which a value has so many digits."""
     return min(max(0, digits - 1 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
 
 

@@ -69,7 +69,7 @@ class Writer(Dataset):
             try:
                 if (one := read_index(path, long=True)) is not None:
                     found.append((path, *one))
-                elif self._was_there(path):
+                elif (self.folder / SWEEP.document).exists() and path.name in self.description().get("files", []):
                     lost.append(Loss(path, "expected it, found none", "runs in it", ()))
             except DamagedError as error:
                 lost.append(Loss(path, error.reason, "runs in it", ()))
@@ -93,9 +93,6 @@ class Writer(Dataset):
         self._told = records.described
         self._aside = {run for path, rows, _ in found if path.name == SUPERSEDED for run in rows["run"]}
         return frame, lost + lost_files
-
-    def _was_there(self, path: Path) -> bool:
-        return (self.folder / SWEEP.document).exists() and path.name in self.description().get("files", [])
 
     def begin(self, description: Mapping[str, Any], known: pl.DataFrame, described: pl.DataFrame) -> None:
         """Make the index from the rows of `described`, which have identity and settings, as far as the runs are in `known`.
