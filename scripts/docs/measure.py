@@ -29,51 +29,27 @@ REPEATS = 3
 PATH = {"rate": "250 Mbit/s", "rtt": "82 ms"}
 LATER = {"uniform": ["0 s", "20 s"]}
 
+SETTLED = {"measure": {"from": "100 s"}}
+LATE = {"measure": {"from": "50 s"}}
+
+
+def dumbbell(flows: list[Any], buffer: str = "20% bdp", **keys: Any) -> dict[str, Any]:
+    """The keys of a scenario of 300 s."""
+    return {**PATH, "buffer": buffer, "flows": flows, "duration": "300 s", **keys}
+
+
 # The scenario of each experiment with an algorithm. measures.py defines what is read from it.
 EXPERIMENTS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "alone": lambda cc: {
-        **PATH,
-        "buffer": "20% bdp",
-        "flows": [elephan.flow(cc)],
-        "duration": "300 s",
-        "measure": {"from": "100 s"},
-    },
-    "small": lambda cc: {
-        **PATH,
-        "buffer": "2% bdp",
-        "flows": [elephan.flow(cc)],
-        "duration": "300 s",
-        "measure": {"from": "100 s"},
-    },
-    "lossy": lambda cc: {
-        **PATH,
-        "buffer": "100% bdp",
-        "path": {"loss": {"name": "random", "probability": 1e-5}},
-        "flows": [elephan.flow(cc)],
-        "duration": "300 s",
-        "measure": {"from": "100 s"},
-    },
-    "two": lambda cc: {
-        **PATH,
-        "buffer": "20% bdp",
-        "flows": [elephan.flow(cc), elephan.flow(cc, start=LATER)],
-        "duration": "300 s",
-    },
-    "rtts": lambda cc: {
-        "rate": "250 Mbit/s",
-        "rtt": "40 ms",
-        "buffer": "100% bdp",
-        "flows": [elephan.flow(cc), elephan.flow(cc, rtt="160 ms", start=LATER)],
-        "duration": "300 s",
-        "measure": {"from": "50 s"},
-    },
-    "beside": lambda cc: {
-        **PATH,
-        "buffer": "20% bdp",
-        "flows": [elephan.flow(cc, start=LATER), elephan.flow("reno")],
-        "duration": "300 s",
-        "measure": {"from": "50 s"},
-    },
+    "alone": lambda cc: dumbbell([elephan.flow(cc)], **SETTLED),
+    "small": lambda cc: dumbbell([elephan.flow(cc)], "2% bdp", **SETTLED),
+    "lossy": lambda cc: dumbbell(
+        [elephan.flow(cc)], "100% bdp", path={"loss": {"name": "random", "probability": 1e-5}}, **SETTLED
+    ),
+    "two": lambda cc: dumbbell([elephan.flow(cc), elephan.flow(cc, start=LATER)]),
+    "rtts": lambda cc: dumbbell(
+        [elephan.flow(cc), elephan.flow(cc, rtt="160 ms", start=LATER)], "100% bdp", rtt="40 ms", **LATE
+    ),
+    "beside": lambda cc: dumbbell([elephan.flow(cc, start=LATER), elephan.flow("reno")], **LATE),
 }
 
 QUEUE_PATH = {"rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100% bdp"}

@@ -73,47 +73,6 @@ def test_a_figure_is_drawn(tmp_path):
     assert (tmp_path / "figure.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("response --cc nonesuch --loss 1e-5", 'cc: expected one of tahoe, .*, found "nonesuch"'),
-        ("response --cc , --loss 1e-5", "--cc: expected algorithms separated by commas, found ','"),
-        ("response --loss -1", "--loss: expected a share between 0 and 1, found -1"),
-        ("response --loss 1e-5,2", "--loss: expected a share between 0 and 1, found 2"),
-        ("response --loss nan", "--loss: expected a share between 0 and 1, found nan"),
-        ("response --loss x", "--loss: expected numbers separated by commas, found 'x'"),
-        ("response --loss 1e-5 --rtt 100", '--rtt: expected a time above zero such as .*, found "100"'),
-        ("response --loss 1e-5 --rtt 0ms", '--rtt: expected a time above zero such as 100ms, found "0ms"'),
-        ("response --rate 1000", '--rate: expected a rate above zero such as .*, found "1000"'),
-        ("response --rate 1kbit/s", '--rate: expected at least one segment in each round trip, found "1kbit/s"'),
-        ("response", "--loss: expected this or --rate, found neither"),
-        ("recovery --window 0", "--window: expected a segment or more, found 0"),
-        ("recovery --window inf", "--window: expected a segment or more, found inf"),
-        ("recovery --rate 1Gbit", '--rate: expected a rate above zero such as .*, found "1Gbit"'),
-        ("fairness --loss 0", "--loss: expected a share between 0 and 1, found 0"),
-        ("fairness --rtt 1", '--rtt: expected a time above zero such as .*, found "1"'),
-        ("utilisation --beta 2", "--beta: expected a share between 0 and 1, found 2"),
-        ("utilisation --buffer -1", "--buffer: expected 0 or more, found -1"),
-        ("stability --buffer 0", "--buffer: expected a number above 0, found 0"),
-        ("stability --a -1", "--a: expected a number above 0, found -1"),
-        ("stability --b 2", "--b: expected a share between 0 and 1, found 2"),
-        ("stability --queue red", '--queue: expected power, mm1b or excess, found "red"'),
-        ("plot response --figure li-7", "--figure: expected one of kelly-3, li-8.1, .*, found 'li-7'"),
-        ("plot response --cc vegas --points 0", 'cc: expected one of tahoe, .*, found "vegas"'),
-        ("plot response --most 5", '--most: expected a time above zero such as .*, found "5"'),
-        ("plot response --out none/x.png", "--out: expected a file in an existing folder, found 'none/x.png'"),
-        (
-            "agreement --flows 1 --rtts 10ms,20ms",
-            "--flows: expected at least one for each of 2 round-trip times, found 1",
-        ),
-        ("agreement --rtts 5", '--rtts: expected a time above zero such as .*, found "5"'),
-    ],
-)
-def test_mistakes_of_commands_are_named(arguments, expected):
-    with pytest.raises(ScenarioError, match=expected):
-        CliRunner().invoke(app, ["model", *arguments.split()], catch_exceptions=False)
-
-
 def test_a_figure_of_two_parts_is_two_pictures(tmp_path):
     arguments = ["model", "plot", "response", "--figure", "li-9.1", "--points", "0", "--cc", "reno"]
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "nine.png")])

@@ -107,25 +107,6 @@ def test_the_snippet_is_a_host_of_a_scenario(tmp_path):
 
 
 @linux
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--rate", "10Gbit/s"], "--rtt: expected both --rate and --rtt"),
-        (["--rate", "fast", "--rtt", "1 ms"], '--rate: expected a rate above zero such as 500Mbit/s, found "fast"'),
-        (["--rate", "0 bit/s", "--rtt", "1 ms"], "--rate: expected a rate"),
-        (
-            ["--rate", "1 Gbit/s", "--rtt", "1 Gbit/s"],
-            '--rtt: expected a time above zero such as 100ms, found "1 Gbit/s"',
-        ),
-    ],
-)
-def test_a_wrong_option_is_named(options, said):
-    with pytest.raises(elephan.ScenarioError) as error:
-        CliRunner().invoke(app, ["host", *options], catch_exceptions=False)
-    assert said in str(error.value)
-
-
-@linux
 def test_a_path_that_is_a_file_is_read_and_excludes_the_options(tmp_path):
     path = tmp_path / "path.toml"
     path.write_text('duration = "1 s"\npath = { rate = "10 Gbit/s", rtt = "82 ms" }\nflow = [{ cc = "reno" }]\n')

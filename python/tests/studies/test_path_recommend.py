@@ -185,28 +185,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [*arguments, "--out", str(other), "--force"]).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--size", "7"], "--size: expected an amount of data"),
-        (["--size", "7 s"], "--size: expected an amount of data"),
-        ([], "--size: expected an amount of data"),
-        (["--size", "1GB", "--streams", "0"], "--streams: expected numbers from 1 to 256"),
-        (["--size", "1GB", "--streams", "x"], "--streams: expected numbers from 1 to 256"),
-        (["--size", "1GB", "--cc", "none"], "expected"),
-    ],
-)
-def test_mistakes_are_named(more: list[str], message: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["recommend", "--path", str(path(tmp_path)), *more])
-    assert isinstance(done.exception, elephan.ScenarioError)
-    assert message in str(done.exception)
-
-
-def test_options_of_a_path_need_one() -> None:
-    done = CliRunner().invoke(app, ["recommend", "--size", "1GB"])
-    assert "--size: expected --path with it" in str(done.exception)
-
-
 def test_the_table_of_elephan_host_counts_and_is_not_that_of_others(tmp_path: Path) -> None:
     file = path(tmp_path)
     free = recommend(read_path(file)[0], 10e6, [Way("cubic", 1)], draws=1)
