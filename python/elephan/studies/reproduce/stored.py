@@ -10,11 +10,13 @@ from elephan.base.documents import read_json
 from elephan.base.numbers import deviation, measured, significant
 from elephan.base.table import Head, Table, text_heads
 from elephan.studies.reproduce.judge import Finding, Interval, Kind, Row
-from elephan.studies.reproduce.lab import EXPERIMENTS, Comparison, Engine, Experiment, Judgement, Report, claims
+from elephan.studies.reproduce.lab import EXPERIMENTS, Engine, Experiment, Judgement, Report, claims
 
 # What the engines are called in tables.
 NAMES: Mapping[Engine, str] = {"sim": "simulator", "ns2": "ns-2", "linux": "Linux here", "kernel": "Linux in a guest"}
 HOLDS = {True: "holds", False: "fails", None: "undecided"}
+# What is stored of a comparison, besides its rows.
+COMPARED = ("group", "unit", "kind", "band", "verdict", "reason", "cause_of", "changed", "command")
 AGREES = {True: "agrees", False: "differs", None: "undecided"}
 
 
@@ -31,7 +33,9 @@ def report_of(one: Experiment, report: Report) -> dict[str, Any]:
         "quick": report.lab.quick,
         "engine": report.lab.engine,
         "looks": report.lab.most_looks,
-        "comparisons": [_comparison(made) for made in report.comparisons],
+        "comparisons": [
+            _these(made, *COMPARED) | {"rows": [_row(row) for row in made.rows]} for made in report.comparisons
+        ],
         "claims": [_judgement(one.source, made) for made in report.judgements],
         "notes": report.notes,
     }
@@ -40,11 +44,6 @@ def report_of(one: Experiment, report: Report) -> dict[str, Any]:
 def _these(one: object, *names: str) -> dict[str, Any]:
     """Attributes by their names."""
     return {name: getattr(one, name) for name in names}
-
-
-def _comparison(made: Comparison) -> dict[str, Any]:
-    told = ("group", "unit", "kind", "band", "verdict", "reason", "cause_of", "changed", "command")
-    return _these(made, *told) | {"rows": [_row(row) for row in made.rows]}
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -88,11 +87,6 @@ def read_reports(folder: Path, *, quick: bool, engine: Engine = "sim") -> dict[s
     return found
 
 
-def published_text(row: Mapping[str, Any]) -> str:
-    """The published number of a row, with its uncertainty."""
-    return "never" if row["published"] is None else measured(row["published"], row["uncertainty"])
-
-
 def bound_text(finding: Mapping[str, Any]) -> str:
     """The bound of a place: `> 0`, or `0.9 to 1.1`."""
     above, below = finding["above"], finding["below"]
@@ -113,34 +107,31 @@ def _beside(one: Mapping[str, Any]) -> str:
     return "-" if one["unusable"] else str(one["ours"]["text"])
 
 
-def headings(comparison: Mapping[str, Any], engine: Engine) -> tuple[str, str]:
-    """The heads of the columns of a comparison: our own theory is never called published, nor a formula a simulation."""
-    return (
-        "theory" if comparison["kind"] == Kind.THEORY else "published",
-        "formula" if comparison["kind"] == Kind.FORMULA else NAMES[engine],
-    )
-
-
 def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | None = None) -> list[Table]:
     """The comparisons of a report as tables, with a column for each of the `others`, reports of the same experiment elsewhere."""
-    beside = {engine: _rows_of(other) for engine, other in (others or {}).items()}
+    beside = {
+        engine: {(one["group"], row["system"]): _beside(row) for one in other["comparisons"] for row in one["rows"]}
+        for engine, other in (others or {}).items()
+    }
     tables = []
     for comparison in report["comparisons"]:
         # A number without a unit has none in its head.
         unit = "" if comparison["unit"] == "1" else comparison["unit"]
-        # A formula needs no engine.
-        elsewhere = beside if comparison["kind"] != Kind.FORMULA else {}
+        # Our own theory is never called published, nor a formula a simulation, which needs no engine.
+        theirs = "theory" if comparison["kind"] == Kind.THEORY else "published"
+        ours, elsewhere = NAMES[report.get("engine", "sim")], beside
+        if comparison["kind"] == Kind.FORMULA:
+            ours, elsewhere = "formula", {}
         head = [
             *text_heads("system"),
-            *(Head(name, unit) for name in headings(comparison, report.get("engine", "sim"))),
-            *(Head(NAMES[engine], unit) for engine in elsewhere),
+            *(Head(name, unit) for name in (theirs, ours, *(NAMES[engine] for engine in elsewhere))),
             Head("deviation", "%"),
             *text_heads("verdict"),
         ]
         rows = [
             [
                 row["system"],
-                published_text(row),
+                "never" if row["published"] is None else measured(row["published"], row["uncertainty"]),
                 ours_text(row),
                 *(rows_of.get((comparison["group"], row["system"]), "-") for rows_of in elsewhere.values()),
                 deviation(row["deviation"]),
@@ -156,14 +147,6 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
             note += f"; {comparison['reason']}"
         tables.append(Table(title, head, rows, note))
     return tables
-
-
-def _rows_of(report: dict[str, Any]) -> dict[tuple[str, str], str]:
-    return {
-        (comparison["group"], row["system"]): _beside(row)
-        for comparison in report["comparisons"]
-        for row in comparison["rows"]
-    }
 
 
 def places_of(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | None = None) -> Table | None:

@@ -1,7 +1,6 @@
 """Li 2006, chapter 6: window traces."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -12,7 +11,7 @@ import polars as pl
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.declare import Chapter, Points, declares, used
+from elephan.studies.reproduce.declare import Chapter, Point, Points, declares, used
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import ONCE
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
@@ -73,24 +72,16 @@ def grown(run: Run, parts: int = 3, whole: int = -1) -> list[float] | None:
     ]
 
 
-def _plateau(part: int) -> Callable[[Run], float | None]:
+def _plateau(at: Point, run: Run) -> float | None:
     """Growth in a tenth of an epoch less the least of all its tenths: the largest of all whole epochs."""
-
-    def read(run: Run) -> float | None:
-        epochs = [grown(run, 10, whole) for whole in range(len(_epochs(run)) - 2)]
-        return max((tenths[part] - min(tenths) for tenths in epochs if tenths is not None), default=None)
-
-    return read
+    epochs = [grown(run, 10, whole) for whole in range(len(_epochs(run)) - 2)]
+    return max((tenths[at["tenth"]] - min(tenths) for tenths in epochs if tenths is not None), default=None)
 
 
-def _faster(first: int, second: int) -> Callable[[Run], float | None]:
-    """Growth in a third less that in another one."""
-
-    def read(run: Run) -> float | None:
-        found = grown(run)
-        return None if found is None else found[first] - found[second]
-
-    return read
+def _faster(at: Point, run: Run) -> float | None:
+    """Growth in a third less that in the one before it."""
+    found = grown(run)
+    return None if found is None else found[at["third"]] - found[at["third"] - 1]
 
 
 def _constant(run: Run) -> float | None:
@@ -145,7 +136,8 @@ def figure_6_1(report: Chapter) -> None:
         kind=Kind.THEORY,
         band=0.1,
     )
-    h_tcp, bic = {"system": "H-TCP"}, {"system": "BicTCP"}
+    h_tcp = {"name third": (("second third less first", 1), ("last third less second", 2)), "system": "H-TCP"}
+    bic = {"name tenth": (("first", 0), ("last", -1)), "system": "BicTCP"}
     report.claim(
         "L74",
         "After a loss H-TCP grows slowly at first and then ever faster; BicTCP rises quickly, hardly grows near its target and "
@@ -153,10 +145,8 @@ def figure_6_1(report: Chapter) -> None:
         "the last whole epoch (BicTCP: some epoch, as it probes only in some) of a flow at 200 Mbit/s and 150 ms with a queue of 500 packets",
         "growth for each round trip in thirds of the epoch, and in tenths for BicTCP: differences; Scalable TCP: relative growth, last third over first",
         "no difference (0); 1 within 10 %, which is ours",
-        Points("{system}: second third less first", _faster(1, 0), unit="segments").at(h_tcp),
-        Points("{system}: last third less second", _faster(2, 1), unit="segments").at(h_tcp),
-        Points("{system}: first tenth less the least, in some epoch", _plateau(0), unit="segments").at(bic),
-        Points("{system}: last tenth less the least, in some epoch", _plateau(-1), unit="segments").at(bic),
+        Points("{system}: {name}", _faster, "point", unit="segments").at(h_tcp),
+        Points("{system}: {name} tenth less the least, in some epoch", _plateau, "point", unit="segments").at(bic),
         Points("{system}: relative growth, last third over first", _constant, above=0.9, below=1.1).at(
             system="Scalable TCP"
         ),

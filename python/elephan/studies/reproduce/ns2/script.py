@@ -75,7 +75,6 @@ class Flow:
     start_s: float
     stop_s: float | None
     initial_window: float
-    initial_ssthresh: float | None
 
     @property
     def linux(self) -> bool:
@@ -228,23 +227,16 @@ def plan_of(scenario: Scenario) -> dict[str, Any]:
 def flows_of(scenario: Scenario, plan: Mapping[str, Any]) -> list[Flow]:
     """The flows of a scenario, resolved."""
     files = [flow for flow in scenario.document["flow"] for _ in range(flow["count"])]
-    found = []
-    for file, resolved in zip(files, plan["classes"], strict=True):
-        stack = _stack(scenario, file)
-        found.append(
-            Flow(
-                label=resolved["label"],
-                cc=_named(file["cc"]),
-                tcp=stack,
-                slow_start=_named(file["slow_start"]),
-                rtt_s=resolved["rtt_s"],
-                start_s=resolved["start_s"],
-                stop_s=resolved["stop_s"],
-                initial_window=resolved["initial_window"],
-                initial_ssthresh=stack.get("initial_ssthresh"),
-            )
+    known = ("label", "rtt_s", "start_s", "stop_s", "initial_window")
+    return [
+        Flow(
+            cc=_named(file["cc"]),
+            tcp=_stack(scenario, file),
+            slow_start=_named(file["slow_start"]),
+            **{key: resolved[key] for key in known},
         )
-    return found
+        for file, resolved in zip(files, plan["classes"], strict=True)
+    ]
 
 
 def script(scenario: Scenario, plan: Mapping[str, Any], flows: list[Flow]) -> str:
@@ -329,9 +321,9 @@ def _agent(number: int, flow: Flow) -> list[str]:
         sender |= {"increase_num_": flow.counted * cc.get("a", 1.0), "decrease_num_": cc.get("beta", 0.5)}
     if limited:
         sender["max_ssthresh_"] = flow.slow_start.get("max_ssthresh", 100)
-    if flow.initial_ssthresh is not None:
+    if (ssthresh := flow.tcp.get("initial_ssthresh")) is not None:
         # Not before: the agent is reset as the run begins.
-        lines.append(f"$ns at 0 {{$tcp({number}) set ssthresh_ {flow.initial_ssthresh}}}")
+        lines.append(f"$ns at 0 {{$tcp({number}) set ssthresh_ {ssthresh}}}")
     receiver: dict[str, object] = {"packetSize_": headers, "ts_echo_rfc1323_": "true"}
     if flow.acked_together > 1:
         sink += "/DelAck"
