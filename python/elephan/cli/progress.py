@@ -1,6 +1,5 @@
 """How long a command will take, and how far it is: a bar on a terminal, otherwise a line now and then on standard error."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from elephan import _core
 from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.base.cores import core_count
 from elephan.base.text import Terminal, short
 from elephan.engines.run import run
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +16,7 @@ from elephan.api.pictures.samples import describe
 from elephan.api.registry import algorithms, linux_algorithms
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
+from elephan.base.cores import core_count
 from elephan.base.kinds import DIFFERENCE
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Head, Table, text_heads

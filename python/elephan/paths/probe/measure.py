@@ -120,7 +120,7 @@ def _bottleneck(
     tell("random loss")
     try:
         lost = loss.measure(session, shares["loss"], packet, guess)
-    except PermissionError as error:
+    except OSError as error:
         lost = absent("1", str(error))
 
     tell("throughput against spacing")
@@ -214,29 +214,3 @@ def _rate(train: Value, saturated: Value) -> Value:
 def _one_way(round_trip: Value) -> Value:
     reason = "the clocks of two hosts differ by an unknown offset: only the round trip is known"
     return absent("s", reason, low=0.0, high=round_trip.high)
-<<<<<<< HEAD
-
-
-def _permitted(measured: Callable[[], Value], unit: str) -> Value:
-    try:
-        return measured()
-    except OSError as error:
-        return absent(unit, str(error))
-
-
-def _stamps(session: Session) -> list[str]:
-    notes = []
-    if not all(seen.stamped for test, seen in session.streams if test not in ("mtu", "first")):
-        notes.append("the kernel gave no time stamps of departure for some streams; their times are the program's")
-    dropped = sum(seen.overflowed for _, seen in session.streams)
-    if dropped:
-        notes.append(f"the far host's socket dropped {dropped} packets for want of space; they are not counted as lost")
-    return notes
-
-
-def _hosts(session: Session) -> list[Host]:
-    name, kernel, algorithms = session.client.host()
-    facts: dict[str, str | float | int | bool | None] = {"kernel": kernel, "algorithms": " ".join(algorithms)}
-    return [Host(role="receiver", name=name, facts=facts)]
-=======
->>>>>>> cut-b
