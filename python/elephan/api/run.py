@@ -177,12 +177,12 @@ class Run:
         """The data of a picture of one of `KINDS`. Raises `ScenarioError` for another kind, or if this run lacks them."""
         return kind_named(kind).of_run(self)
 
-    def plot(self, kind: str = "cwnd") -> "Figure":
-        """Draw a picture of one of `KINDS`: `cwnd`, `goodput`, ... Raises as `picture` does."""
+    def plot(self, kind: str = "cwnd", *, width: float | None = None, title: bool = True) -> "Figure":
+        """Draw a picture of one of `KINDS`: `cwnd`, `goodput`, ..., `width` inches wide. Raises as `picture` does."""
         from elephan.api.pictures import draw  # noqa: PLC0415 - matplotlib takes half a second to import
 
         picture = self.picture(kind)
-        return draw.figure([(picture.title, picture)], describe(self))
+        return draw.figure([(picture.title, picture)], describe(self) if title else "", width or draw.WIDTH)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results folder; an existing one is kept unless `force` is set. Raises as `new_folder` does."""

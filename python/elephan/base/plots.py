@@ -62,9 +62,13 @@ class Figure(matplotlib.figure.Figure):
     def png(self, scale: float = 1.0) -> bytes:
         """The figure as PNG, with `scale` pixels for each of its own."""
         made = io.BytesIO()
-        with any_letters():
-            self.savefig(made, format="png", dpi=scale * self.dpi)
+        self.savefig(made, format="png", dpi=scale * self.dpi)
         return made.getvalue()
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """Write the figure as matplotlib does, with fonts that journals accept."""
+        with any_letters(), mpl.rc_context(EMBEDDED):
+            super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         # Twice the pixels, for screens of high density, in the size of once. IPython calls this unless `%matplotlib inline`
@@ -93,7 +97,7 @@ def save(figure: Figure, path: Path) -> None:
 def write(figure: Figure, place: Path, kind: str) -> None:
     """Write a picture of this format to a temporary place: the same figure in the same bytes, without its date."""
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with any_letters(), mpl.rc_context({"svg.hashsalt": "elephan", **EMBEDDED}):
+    with mpl.rc_context({"svg.hashsalt": "elephan"}):
         figure.savefig(place, format=kind, metadata=undated.get(kind))
 
 

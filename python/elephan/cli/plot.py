@@ -1,16 +1,20 @@
 """`elephan plot`."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elephan.api.pictures.kinds import KINDS, kind_named
+from elephan._core import ScenarioError
+from elephan.api.pictures.draw import WIDTH
+from elephan.api.pictures.kinds import KINDS
 from elephan.base import plots
 from elephan.base.documents import damage
-from elephan.base.text import Terminal
+from elephan.base.text import Terminal, file_name
 from elephan.cli import complete
-from elephan.cli.options import command_line
+from elephan.cli.grids import Where
+from elephan.cli.options import assignments, command_line, words
 from elephan.report.read import picture_of
 
 app = command_line()
@@ -21,21 +25,45 @@ def plot(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND",
-            help=f"Kind of picture: {', '.join(KINDS)}.",
-            autocompletion=complete.one_of(lambda: list(KINDS)),
+            metavar="WHAT",
+            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of a sweep.",
+            autocompletion=complete.one_of(lambda: [*KINDS, *complete.metric_names()]),
         ),
     ],
     folder: Annotated[
         Path, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/KIND.png")
+        Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/WHAT.png")
     ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(help="Of a sweep: the key, or another metric, on the horizontal axis.", show_default="a key"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Of a sweep: the keys that have a line for each value.", show_default="all others"),
+    ] = None,
+    where: Where = None,
+    width: Annotated[str, typer.Option(help="Width, such as 3.5in or 88mm.")] = f"{WIDTH}in",
+    title: Annotated[bool, typer.Option("--title/--no-title", help="A title, and a note below.")] = True,
 ) -> None:
-    """Draw one picture of results: a quantity over time, a distribution, a map."""
-    target = out or folder / f"{kind_named(kind).name}.png"
+    """Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep."""
+    target = out or folder / f"{file_name(kind)}.png"
     plots.check_format(target)
+    chosen = {"over": over, "by": words(by) if by else None, "where": assignments(where, "--where")}
     with damage(folder):
-        plots.save(picture_of(folder, kind), target)
+        plots.save(picture_of(folder, kind, chosen, width=_inches(width), title=title), target)
     Terminal().message(f"{target}")
+
+
+def _inches(text: str) -> float:
+    """A width in inches, from 1 to 100."""
+    found = re.fullmatch(r"([\d.]+) ?(in|mm|cm)", text)
+    try:
+        inches = float(found[1]) / {"in": 1.0, "mm": 25.4, "cm": 2.54}[found[2]] if found else 0.0
+    except ValueError:
+        inches = 0.0
+    if not 1 <= inches <= 100:
+        raise ScenarioError(f"--width: expected a width from 1in to 100in, such as 3.5in or 88mm, found {text!r}")
+    return inches

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 from elephan import _core
 from elephan.api import tables
 from elephan.api.metrics import METRICS
 from elephan.api.own import restored
 from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
-from elephan.api.pictures.draw import figure
 from elephan.api.pictures.kinds import KINDS, kind_named
 from elephan.api.pictures.over_time import QUANTITIES, chart, on_one_grid
 from elephan.api.pictures.samples import MOST_LINES, experiment
@@ -24,8 +24,9 @@ from elephan.base.plots import Figure
 from elephan.base.table import Table
 from elephan.base.text import file_name
 from elephan.report.content import Content, Group, Tile, of_metrics
-from elephan.report.sweep import figures_of, read_sweep
+from elephan.report.sweep import figures_of
 from elephan.studies.compare import Comparison, run_path
+from elephan.studies.sweeps.plots import plot
 
 
 def read(folder: str | Path) -> Content:
@@ -184,15 +185,21 @@ def read_comparison(folder: Path) -> Content:
     )
 
 
-def picture_of(folder: Path, name: str) -> Figure:
-    """Draw a picture of a kind. Raises `ScenarioError` for a folder without results that have such a picture."""
-    kind, results = kind_named(name), kind_of(folder)
+def picture_of(folder: Path, name: str, chosen: Mapping[str, Any], *, width: float, title: bool) -> Figure:
+    """Draw a picture of a kind, or a metric of a sweep, of which `chosen` selects; `width` is in inches.
+
+    Raises `ScenarioError` for a folder without results that have such a picture.
+    """
+    results = kind_of(folder)
+    if results == SWEEP:
+        return plot(folder, name, **chosen, width=width, title=title)
+    if any(chosen.values()):
+        raise _core.ScenarioError(f"{folder}: expected a sweep for --over, --by and --where, found other results")
+    kind_named(name)
     if results == RUN:
-        return Run.load(folder).plot(name)
+        return Run.load(folder).plot(name, width=width, title=title)
     if results == COMPARISON:
-        return load_comparison(folder).plot(name)
-    if results == SWEEP and (content := read_sweep(folder)).runs is not None:
-        return figure(kind.of_runs(content.runs), f"{content.title}: {content.subtitle}")
+        return load_comparison(folder).plot(name, width=width, title=title)
     raise _core.ScenarioError(f"{folder}: expected the results of a run, a comparison or a sweep, found none of them")
 
 

@@ -21,7 +21,7 @@ from elephan.base.text import file_name
 from elephan.report.content import Content, of_metrics
 from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.dataset import Dataset, named
-from elephan.studies.sweeps.tables import runs_of
+from elephan.studies.sweeps.plots import runs_of
 from elephan.studies.theory import MODELLED, Model
 
 # Maximum points of a sweep in a table: a longer table is not readable.

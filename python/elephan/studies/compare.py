@@ -13,7 +13,7 @@ from elephan.api.metrics import METRICS, Metric
 from elephan.api.outline import network
 from elephan.api.own import Reading, of_run, own_metrics, stored
 from elephan.api.pictures.data import Runs
-from elephan.api.pictures.draw import figure
+from elephan.api.pictures.draw import WIDTH, figure
 from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import experiment
 from elephan.api.run import Run, write_json
@@ -179,7 +179,7 @@ class Comparison:
         """Plot cwnd and goodput over time into this comparison's folder. A failed plot is one line on standard error."""
         save_beside(folder, {what: partial(self.plot, what) for what in ("cwnd", "goodput")})
 
-    def plot(self, kind: str = "cwnd") -> Figure:
+    def plot(self, kind: str = "cwnd", *, width: float = WIDTH, title: bool = True) -> Figure:
         """Draw a picture of a kind for the first repeat of each algorithm. Raises `ScenarioError` for another kind.
 
         Where a point stands for a run (`delay-load`), it has all runs.
@@ -189,13 +189,13 @@ class Comparison:
             return intervals.figure(self.estimates(), self.metrics)
         first = next(iter(self.runs.values()))
         document, repeats = first[0].scenario.document, len(first)
-        title = f"{short(', '.join(self.runs), 60)}: {experiment(document)}"
+        text = f"{short(', '.join(self.runs), 60)}: {experiment(document)}"
         if kind_named(kind).runs is not None:
-            return figure(kind_named(kind).of_runs(self.table_of_runs()), f"{title}, {repeats} runs of each")
-        panels = [(name, runs[0].picture(kind)) for name, runs in self.runs.items()]
-        return figure(
-            panels, f"{title}, seed {document['seed']}{f', the first of {repeats} repeats' if repeats > 1 else ''}"
-        )
+            panels, more = kind_named(kind).of_runs(self.table_of_runs()), f"{repeats} runs of each"
+        else:
+            panels = [(name, runs[0].picture(kind)) for name, runs in self.runs.items()]
+            more = f"seed {document['seed']}{f', the first of {repeats} repeats' if repeats > 1 else ''}"
+        return figure(panels, f"{text}, {more}" if title else "", width)
 
     def table_of_runs(self) -> Runs:
         """The runs with their metrics: one row each."""

@@ -1,12 +1,10 @@
 """Pictures of estimates: each with its 95 % confidence interval."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
 
-from elephan import _core
 from elephan.api.metrics import Metric
 from elephan.base.plots import COLOURS, STYLE, Figure
 from elephan.base.text import drawn
@@ -14,8 +12,6 @@ from elephan.studies.statistics import Estimate
 
 # Panels side by side, the width of one and the height of a row within one, in inches.
 ACROSS, WIDTH, HEIGHT = 4, 2.3, 0.2
-# An axis is logarithmic if its values differ by more than this factor; it has a tick for each of them if they are few.
-FAR, MOST_TICKS = 6, 12
 
 
 def figure(found: Mapping[str, Mapping[str, Estimate]], metrics: Sequence[Metric]) -> Figure:
@@ -43,52 +39,3 @@ def figure(found: Mapping[str, Mapping[str, Estimate]], metrics: Sequence[Metric
         grid[0][0].set_yticks(range(len(names)), [drawn(name, 24) for name in names])
         grid[0][0].set_ylim(len(names) - 0.5, -0.5)
         return made
-
-
-def over(
-    found: Mapping[str, Mapping[Any, Estimate]], key: str, metric: Metric, by: str, shown: Callable[[Any], str]
-) -> Figure:
-    """A line for each value of `by`: estimates of a metric over the values of a key, which `shown` writes as text."""
-    values = list(dict.fromkeys(value for one in found.values() for value in one))
-    numeric = are_numbers(values)
-    # Words are in a row.
-    places = {value: _number(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
-    with mpl.rc_context(STYLE):
-        made = Figure(figsize=(7.5, 3.2))
-        axes = made.subplots()
-        lowest = []
-        for number, (name, one) in enumerate(found.items()):
-            points = sorted((places[value], estimate) for value, estimate in one.items() if estimate.mean is not None)
-            x, y = [place for place, _ in points], np.array([estimate.mean for _, estimate in points], dtype=float)
-            beside = np.array([estimate.beside for _, estimate in points]).reshape(-1, 2).T
-            colour = COLOURS[number % len(COLOURS)]
-            # A line between words would show values that there are not.
-            style = "o-" if numeric else "o"
-            axes.errorbar(x, y, yerr=beside, label=drawn(name), color=colour, fmt=style, markersize=3.5, capsize=2.5)
-            lowest += list(y - beside[0])
-        if all(place > 0 for place in places.values()) and max(places.values()) > FAR * min(places.values()):
-            axes.set_xscale("log")
-            axes.minorticks_off()
-        if len(values) <= MOST_TICKS:
-            axes.set_xticks([places[value] for value in values], [drawn(shown(value), 16) for value in values])
-        axes.margins(x=0.05 if numeric else 0.25)
-        axes.set_xlabel(drawn(key))
-        axes.set_ylabel(drawn(metric.label))
-        if min(lowest, default=0.0) >= 0:
-            axes.set_ylim(bottom=0)
-        if by:
-            axes.legend(title=drawn(by), loc="upper left", bbox_to_anchor=(1, 1))
-        return made
-
-
-def _number(value: Any) -> float | None:
-    """The number that a value of a key is, in SI units; None for a word."""
-    if isinstance(value, str):
-        found = _core.quantity(value)
-        return None if found is None else found[0]
-    return float(value) if isinstance(value, int | float) else None
-
-
-def are_numbers(values: Sequence[Any]) -> bool:
-    """Whether all values of a key are numbers or quantities."""
-    return all(_number(value) is not None for value in values)

@@ -44,7 +44,7 @@ def test_metrics_are_columns_where_there_are_none(grid: Path):
 
 def test_settings_are_not_mixed_in_a_cell(grid: Path):
     with pytest.raises(
-        elephan.ScenarioError, match=r"^table: flow\.cc would be mixed in a cell: expected it in --rows"
+        elephan.ScenarioError, match=r"^flow\.cc: expected it in --rows, --cols or --where, found several values"
     ):
         elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
     (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})

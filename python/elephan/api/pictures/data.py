@@ -66,7 +66,7 @@ Dash = Literal["", "dashed", "dotted"]
 
 @dataclass(frozen=True)
 class Series:
-    """Points with their intervals."""
+    """Points, which may have intervals: of estimates of `y`, `low` and `high`; of those of `x`, `left` and `right`."""
 
     name: str
     colour: int
@@ -74,6 +74,8 @@ class Series:
     y: list[float | None]
     low: list[float | None] | None = None
     high: list[float | None] | None = None
+    left: list[float | None] | None = None
+    right: list[float | None] | None = None
     line: bool = True
     points: bool = True
     dash: Dash = ""
@@ -81,11 +83,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a figure."""
+    """An axis of a figure; `ticks` are places with their texts, where not all numbers have one."""
 
     label: str
     log: bool = False
     zero: bool = True
+    ticks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.transforms import blended_transform_factory
+from matplotlib.transforms import blended_transform_factory, offset_copy
 
 from elephan.api.pictures.data import Cells, Chart, Mark, Picture, Points, label
 from elephan.base.plots import COLOURS, STYLE, Figure, thin
@@ -23,10 +23,17 @@ ROW = 0.17
 # Height of a line of the title or of the note.
 LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
+# Estimates have a marker and a dash for each line, which are told apart in grey, and stand side by side: so far, in points.
+MARKERS = "os^DvPX*"
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
+BESIDE, MOST_BESIDE = 3.0, 12.0
 
 
 def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
-    """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first."""
+    """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first.
+
+    `width` is in inches. An empty title, as for a figure with a caption, leaves the note out as well.
+    """
     pictures = [one.numbered() if len(panels) > 1 else one for _, one in panels]
     first = pictures[0]
     narrow = width < WIDTH
@@ -45,7 +52,7 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         if isinstance(first, Cells):
             tall = max(tall, ROW * len(first.rows) + 1)
         head = _wrapped(title, int(width * 15))
-        note = _wrapped(first.note, int(width * 21))
+        note = _wrapped(first.note, int(width * 21)) if title else ""
         # Further lines of the title and of the note make a figure longer: they take nothing from its axes.
         more = LINE * (head.count("\n") + note.count("\n"))
         made = Figure(figsize=(width, tall * rows + 0.5 + more))
@@ -83,7 +90,8 @@ def _head(made: Figure, shown: Sequence[Axes], title: str, size: int) -> None:
     """The title, and below it the lines of all panels, each name once."""
     named = {name: line for axes in shown for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     if not named:
-        made.suptitle(title, fontsize=size, x=0.01, ha="left")
+        if title:
+            made.suptitle(title, fontsize=size, x=0.01, ha="left")
         return
     columns = max(1, min(len(named), int(made.get_figwidth() * 16) // (max(map(len, named)) + 5)))
     made.set_figheight(made.get_figheight() + ROW * (-(-len(named) // columns) - 1))
@@ -196,10 +204,33 @@ def _mark(axes: Axes, marks: Sequence[Mark], end_s: float) -> int:
 
 
 def _points(axes: Axes, spec: Points) -> None:
-    for one in spec.series:
+    for number, one in enumerate(spec.series):
         y = np.array(one.y, float)
         style = one.dash or "solid" if one.line else "none"
         colour = COLOURS[one.colour % len(COLOURS)]
+        if one.low is not None and one.high is not None:
+            apart = min(BESIDE, MOST_BESIDE / len(spec.series)) * (one.left is None)
+            beside = (number - (len(spec.series) - 1) / 2) * apart
+            axes.errorbar(
+                one.x,
+                y,
+                xerr=_beside(one.x, one.left, one.right),
+                yerr=_beside(one.y, one.low, one.high),
+                transform=offset_copy(axes.transData, axes.get_figure(root=True), x=beside, units="points"),
+                linestyle=DASHES[number % len(DASHES)] if one.line else "none",
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=3.5,
+                linewidth=0.9,
+                elinewidth=0.8,
+                capsize=2,
+                color=colour,
+                label=drawn(one.name),
+            )
+            # Limits follow from data alone, and not from where these are drawn.
+            reach = [(one.left or one.x, one.low), (one.x, y), (one.right or one.x, one.high)]
+            corners = np.concatenate([np.array(ends, float).T for ends in reach])
+            axes.update_datalim(corners[np.isfinite(corners).all(axis=1)])
+            continue
         axes.plot(
             one.x,
             y,
@@ -211,14 +242,12 @@ def _points(axes: Axes, spec: Points) -> None:
             color=colour,
             label=drawn(one.name),
         )
-        if one.low is not None and one.high is not None:
-            beside = [
-                [middle - (low or middle), (high or middle) - middle]
-                for middle, low, high in zip(y, one.low, one.high, strict=True)
-            ]
-            axes.errorbar(one.x, y, yerr=np.transpose(beside), fmt="none", ecolor=colour, elinewidth=0.8, capsize=2.5)
     axes.set_xscale("log" if spec.x.log else "linear")
+    if spec.x.ticks:
+        axes.minorticks_off()
+        axes.set_xticks([place for place, _ in spec.x.ticks], [drawn(text, 16) for _, text in spec.x.ticks])
     axes.set_yscale("log" if spec.y.log else "linear")
+    axes.autoscale_view()
     if spec.x.zero and not spec.x.log:
         axes.set_xlim(left=0)
     if spec.y.zero and not spec.y.log:
@@ -228,6 +257,16 @@ def _points(axes: Axes, spec: Points) -> None:
         axes.set_xlim(0, most)
         axes.set_ylim(0, most)
         axes.set_aspect("equal")
+
+
+def _beside(
+    middle: Sequence[float | None], low: Sequence[float | None] | None, high: Sequence[float | None] | None
+) -> np.ndarray | None:
+    """How far intervals reach below and above their estimates; zero where there is none."""
+    if low is None or high is None:
+        return None
+    ends = np.array([[np.nan if value is None else value for value in row] for row in (low, middle, high)], float)
+    return np.nan_to_num(np.maximum(0.0, np.diff(ends, axis=0)))
 
 
 def _cells(axes: Axes, cells: Cells) -> None:

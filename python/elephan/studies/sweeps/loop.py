@@ -29,8 +29,9 @@ from elephan.studies.sweeps import names
 from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s
 from elephan.studies.sweeps.columns import described, kind_of, values_of
 from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, span
+from elephan.studies.sweeps.plots import plot
 from elephan.studies.sweeps.schedulers import fatal, scheduler
-from elephan.studies.sweeps.tables import plot, table
+from elephan.studies.sweeps.tables import table
 from elephan.studies.sweeps.worker import Batch, code_version, identity
 from elephan.studies.sweeps.writer import Writer, writer
 
@@ -399,13 +400,9 @@ class Sweep:
         """Estimates over repeats by setting, as tables; `chosen` is as for `elephan.studies.sweeps.table`."""
         return table(self.folder, **chosen)
 
-    def plot(self, metric: str = "goodput", over: str | None = None, where: Mapping[str, str] | None = None) -> Figure:
-        """Plot a metric over the values of one key, with its intervals over repeats, and a line for each value of the others.
-
-        Without `over` it is the first key of the sweep that is a number. `where` keeps the runs with these settings. In place
-        of a metric, `fairness-map` and `delay-load` are kinds of pictures of many runs.
-        """
-        return plot(self.folder, metric, over, where)
+    def plot(self, metric: str = "goodput", over: str | None = None, **chosen: Any) -> Figure:
+        """Plot a metric over a key or another metric, with intervals; `chosen` is as for `elephan.studies.sweeps.plot`."""
+        return plot(self.folder, metric, over, **chosen)
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:
         """The samples of all runs: `flows`, `queues`, `transfers`, ... Join them to `to_polars()` on `run`."""

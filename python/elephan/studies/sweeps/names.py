@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elephan._core import ScenarioError, one_of
+from elephan._core import ScenarioError, one_of, quantity
 from elephan.api.metrics import METRICS
 
 # The suffix of a column's name, and its unit.
@@ -77,6 +77,11 @@ def find(wanted: str, names: dict[str, str], what: str) -> str:
             if name == candidate:
                 return column
     raise ScenarioError(f"{what}: expected {one_of(list(names.values()), wanted)}, found {wanted!r}")
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two settings are the same: as texts, or as quantities, such as `100 Mbit/s` and `0.1Gbit/s`."""
+    return one == other or ((number := quantity(one)) is not None and number == quantity(other))
 
 
 def shown(value: Any) -> str:

@@ -10,13 +10,8 @@ import polars as pl
 
 from elephan._core import ScenarioError
 from elephan.api.metrics import METRICS, Centre, Metric, bounds
-from elephan.api.pictures.data import Runs
-from elephan.api.pictures.draw import figure
-from elephan.api.pictures.kinds import KINDS
 from elephan.base.numbers import number
-from elephan.base.plots import Figure
 from elephan.base.table import Head, Table, text_heads
-from elephan.studies import intervals
 from elephan.studies.statistics import NOTABLE, Estimate, Interval, Paired, holm, notable
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
@@ -58,11 +53,11 @@ class Selection:
         short = data.short_names(frame)
         for key, value in (where or {}).items():
             column = names.find(key, short, "--where")
-            known = [names.shown(one) for one in frame[column].unique(maintain_order=True)]
-            if value not in known:
-                raise ScenarioError(f"--where: {key}: expected one of {', '.join(known)}, found {value!r}")
-            keep = pl.Series([names.shown(one) == value for one in frame[column]], dtype=pl.Boolean)
-            frame = frame.filter(keep)
+            kept = [one for one in frame[column].unique(maintain_order=True) if names.same(names.shown(one), value)]
+            if not kept:
+                known = ", ".join(map(names.shown, frame[column].unique(maintain_order=True)))
+                raise ScenarioError(f"--where: {key}: expected one of {known}, found {value!r}")
+            frame = frame.filter(pl.Series([one in kept for one in frame[column]], dtype=pl.Boolean))
         good = frame.filter(pl.col("status") == "ok")
         return cls(good, short, settings, len(frame) - len(good))
 
@@ -70,17 +65,17 @@ class Selection:
         """The column with this name."""
         return names.find(wanted, dict(self.names), what)
 
-    def metrics(self, wanted: Sequence[str]) -> list[str]:
+    def metrics(self, wanted: Sequence[str], what: str = "--metric") -> list[str]:
         """The columns of metrics; the usual ones if none is requested."""
         if not wanted:
             return [name for name in USUAL if name in self.frame.columns]
-        columns = [self.column(name, "--metric") for name in wanted]
+        columns = [self.column(name, what) for name in wanted]
         for name, column in zip(wanted, columns, strict=True):
             if not self.frame[column].dtype.is_numeric() and self.frame[column].dtype != pl.Null:
-                raise ScenarioError(f"--metric: expected a metric, found {name!r}, which is text")
+                raise ScenarioError(f"{what}: expected a metric, found {name!r}, which is text")
         return columns
 
-    def alone(self, keys: Sequence[str]) -> None:
+    def alone(self, keys: Sequence[str], options: str = "--rows, --cols or --where") -> None:
         """Refuse keys that leave other settings mixed: a mean over two buffer sizes has no interval over repeats."""
         others = [key for key in self.settings if key not in keys and key != "seed"]
         if not others or self.frame.is_empty():
@@ -93,11 +88,11 @@ class Selection:
         mixed = [key for key in others if (counts[key] > 1).any()]
         if mixed:
             raise ScenarioError(
-                f"table: {', '.join(mixed)} would be mixed in a cell: expected it in --rows, --cols or --where"
+                f"{', '.join(mixed)}: expected it in {options}, found several values of it in one estimate"
             )
 
 
-def _metric(column: str, values: Sequence[float | None]) -> Metric:
+def metric_of(column: str, values: Sequence[float | None]) -> Metric:
     """How a table shows a column with these values: one unit and one number of decimals for all of them.
 
     A metric is shown as in every command, with at least two digits of the largest value.
@@ -138,7 +133,7 @@ def table(
     row_keys, col_keys = _keys(chosen, rows, cols)
     columns = chosen.metrics(metrics)
     shown = {
-        metric: _metric(metric, [estimate.mean for (_, _, of), estimate in cells.items() if of == metric])
+        metric: metric_of(metric, [estimate.mean for (_, _, of), estimate in cells.items() if of == metric])
         for metric in columns
     }
 
@@ -225,41 +220,6 @@ def estimates(
     return found
 
 
-def runs_of(frame: pl.DataFrame, settings: Sequence[str]) -> Runs:
-    """The runs of an index with their metrics, by the keys that vary: the first key, and any other with several values."""
-    keys = [*settings, "repeat"]
-    varied = [key for key in keys if frame[key].n_unique() > 1 or key == keys[0]]
-    rows = list(frame.iter_rows(named=True))
-    values = [[metric.scaled(row.get(metric.column)) for metric in METRICS] for row in rows]
-    return Runs("Metrics over the sweep", varied, [[row[key] for key in varied] for row in rows], values)
-
-
-def plot(
-    folder: str | Path, metric: str = "goodput", over: str | None = None, where: Mapping[str, str] | None = None
-) -> Figure:
-    """A picture of a metric over the values of one key, with intervals; a line for each setting of the other keys.
-
-    Without `over` it is the first key whose values are numbers, or the first of all. The name of a kind of picture that many
-    runs have, such as `fairness-map`, gives that. Raises `ScenarioError` for a wrong name.
-    """
-    chosen = Selection.of(folder, where)
-    if metric in KINDS and KINDS[metric].runs is not None:
-        runs = runs_of(chosen.frame, chosen.settings)
-        return figure(KINDS[metric].of_runs(runs), f"{len(runs.settings):,} runs over {', '.join(runs.keys)}")
-    keys = [key for key in chosen.settings if key != "seed"]
-    numeric = [key for key in keys if intervals.are_numbers(chosen.frame[key].unique().to_list())]
-    across = chosen.column(over, "over") if over is not None else next(iter([*numeric, *keys]), None)
-    if across is None:
-        raise ScenarioError("plot: expected a sweep of other keys than the seed, found none")
-    others = [key for key in keys if key != across and chosen.frame[key].n_unique() > 1]
-    found: dict[str, dict[Any, Estimate]] = {}
-    cells = estimates(chosen, [across], others, [metric])
-    shown = _metric(next(iter(cells))[2] if cells else metric, [estimate.mean for estimate in cells.values()])
-    for ((value,), other, _), estimate in cells.items():
-        found.setdefault(", ".join(map(names.shown, other)), {})[value] = shown.estimated(estimate)
-    return intervals.over(found, across, shown, ", ".join(others), names.shown)
-
-
 def records(
     folder: str | Path,
     *,
@@ -321,7 +281,7 @@ class Pairs:
 
     def table(self) -> Table:
         """The comparisons for people, a row each."""
-        shown = _metric(self.metric, [one for _, pair, _ in self.found for one in (pair.first, pair.second)])
+        shown = metric_of(self.metric, [one for _, pair, _ in self.found for one in (pair.first, pair.second)])
         lines = [
             [
                 *map(names.shown, values),

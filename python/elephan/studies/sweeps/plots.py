@@ -1,0 +1,147 @@
+"""Pictures of a sweep: a metric over a key, or over another metric, with the intervals over repeats."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from elephan import _core
+from elephan.api.metrics import METRICS, Metric
+from elephan.api.pictures.data import Axis, Points, Runs, Series, label
+from elephan.api.pictures.draw import WIDTH, figure
+from elephan.api.pictures.kinds import KINDS
+from elephan.base.plots import Figure
+from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps import names
+from elephan.studies.sweeps.tables import Selection, estimates, metric_of
+
+# Titles of keys that many sweeps have.
+TITLES = {
+    "path.rate": "rate of the bottleneck",
+    "path.rtt": "round-trip time",
+    "path.buffer": "buffer",
+    "path.queue": "queue discipline",
+    "path.loss.probability": "random loss",
+    "flow.cc": "algorithm",
+    "flow.count": "flows",
+}
+# An axis is logarithmic if its values differ by more than this factor; it has a tick for each of them if they are few.
+FAR, MOST_TICKS = 6, 12
+
+
+def runs_of(frame: pl.DataFrame, settings: Sequence[str]) -> Runs:
+    """The runs of an index with their metrics, by the keys that vary: the first key, and any other with several values."""
+    keys = [*settings, "repeat"]
+    varied = [key for key in keys if frame[key].n_unique() > 1 or key == keys[0]]
+    rows = list(frame.iter_rows(named=True))
+    values = [[metric.scaled(row.get(metric.column)) for metric in METRICS] for row in rows]
+    return Runs("Metrics over the sweep", varied, [[row[key] for key in varied] for row in rows], values)
+
+
+def plot(
+    folder: str | Path,
+    metric: str = "goodput",
+    over: str | None = None,
+    by: Sequence[str] | str | None = None,
+    where: Mapping[str, str] | None = None,
+    *,
+    width: float = WIDTH,
+    title: bool = True,
+) -> Figure:
+    """A picture of a metric over a key or another metric, `width` inches wide, with a line for each setting of the keys `by`.
+
+    Without `over` it is the first key whose values are numbers, or the first of all; without `by`, all other keys. `where`
+    keeps the runs with these settings. The name of a kind of picture that many runs have, such as `fairness-map`, gives that.
+    Raises `ScenarioError` for a wrong name, and where a key that varies is in none of these.
+    """
+    chosen = Selection.of(folder, where)
+    if metric in KINDS and KINDS[metric].runs is not None:
+        runs = runs_of(chosen.frame, chosen.settings)
+        text = f"{len(runs.settings):,} runs over {', '.join(runs.keys)}"
+        return figure(KINDS[metric].of_runs(runs), text if title else "", width)
+    made = _points(chosen, metric, over, [by] if isinstance(by, str) else by)
+    return figure([("", made)], made.title if title else "", width)
+
+
+def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] | None) -> Points:
+    (measured,) = chosen.metrics([metric], "plot")
+    varied = [key for key in chosen.settings if key != "seed" and chosen.frame[key].n_unique() > 1]
+    numeric = [key for key in varied if _are_numbers(chosen.frame[key].unique().to_list())]
+    across = next(iter([*numeric, *varied]), None) if over is None else chosen.column(over, "--over")
+    if across is None:
+        raise _core.ScenarioError("plot: expected a sweep of other keys than the seed, found none")
+    of_key = across in chosen.settings
+    lines = [chosen.column(key, "--by") for key in by] if by is not None else _others(varied, numeric, across, of_key)
+    along = [across] if of_key else [key for key in varied if key not in lines]
+    chosen.alone([*along, *lines], "--over, --by or --where")
+    cells = estimates(chosen, along, lines, [measured] if of_key else [across, measured])
+
+    def scale(column: str) -> Metric:
+        return metric_of(column, [one.mean for (_, _, of), one in cells.items() if of == column])
+
+    shown = scale(measured)
+    if of_key:
+        values = list(dict.fromkeys(row[0] for row, _, _ in cells))
+        x, places = _axis(across, values)
+    else:
+        x, places = Axis(scale(across).label, zero=False), {}
+    found: dict[str, list[tuple[float, Estimate | None, Estimate]]] = {}
+    for (row, col, of), estimate in cells.items():
+        other = None if of_key else cells[row, col, across].scaled(scale(across).factor)
+        place = places[row[0]] if other is None else other.mean
+        if of == measured and estimate.mean is not None and place is not None:
+            points = found.setdefault(", ".join(map(names.shown, col)), [])
+            points.append((place, other, shown.estimated(estimate)))
+    numbered = not of_key or across in numeric
+    series = [_series(number, name, points, line=numbered) for number, (name, points) in enumerate(found.items())]
+    title = f"{shown.title} over {x.label}: means and 95 % intervals over repeats"
+    return Points(measured, title, x, Axis(shown.label, zero=of_key), series)
+
+
+def _others(varied: Sequence[str], numeric: Sequence[str], across: str, of_key: bool) -> list[str]:
+    """The keys of the lines if none are requested: all others; of a picture of two metrics those that are words."""
+    return [key for key in varied if key != across and (of_key or key not in numeric)]
+
+
+def _series(number: int, name: str, points: list[tuple[float, Estimate | None, Estimate]], *, line: bool) -> Series:
+    points = sorted(points, key=lambda point: point[0])
+    across = [one for _, one, _ in points if one is not None]
+    return Series(
+        name,
+        number,
+        [place for place, _, _ in points],
+        [one.mean for _, _, one in points],
+        [one.low for _, _, one in points],
+        [one.high for _, _, one in points],
+        [one.low for one in across] or None,
+        [one.high for one in across] or None,
+        # A line between words would show values that there are not.
+        line=line,
+    )
+
+
+def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
+    """The axis of a key, and the place of each of its values: that of a number, or a row of words."""
+    numeric = _are_numbers(values)
+    places = {value: _number(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
+    texts = {value: names.shown(value) for value in values}
+    units = {text.partition(" ")[2] for text in texts.values()}
+    unit = units.pop() if numeric and len(units) == 1 else ""
+    ticks = tuple((places[value], text.removesuffix(f" {unit}") if unit else text) for value, text in texts.items())
+    far = all(place > 0 for place in places.values()) and max(places.values()) > FAR * min(places.values())
+    few = len(values) <= MOST_TICKS
+    return Axis(label(TITLES.get(key, key), unit if few else ""), far, zero=False, ticks=ticks if few else ()), places
+
+
+def _number(value: Any) -> float | None:
+    """The number that a value of a key is, in SI units; None for a word."""
+    if isinstance(value, str):
+        found = _core.quantity(value)
+        return None if found is None else found[0]
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all values of a key are numbers or quantities."""
+    return all(_number(value) is not None for value in values)
