@@ -28,7 +28,6 @@ from elephan.studies.reproduce.li2006.cells import (
     fairness,
     late,
     late_retransmits,
-    queue_cell,
     share,
     under,
     until_converged,
@@ -41,6 +40,10 @@ from elephan.studies.reproduce.li2006.systems import AS_PRINTED, SETS, SYSTEMS
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path / "runs")
+
+
+def by_queue(lab: Lab, system: str, chosen: str = AS_PRINTED) -> Arm:
+    return cells(lab).arm(chosen, {"system": system, "percent": 5})
 
 
 def test_sets_share_the_arms_that_their_choices_do_not_concern(lab: Lab) -> None:
@@ -63,7 +66,7 @@ def test_sets_that_differ_in_one_thing(lab: Lab) -> None:
     # Nothing else starts later.
     assert cell(lab, SYMMETRIC, "BicTCP", 250, 82, LATER) == cell(lab, SYMMETRIC, "BicTCP", 250, 82)
     assert cell(lab, FRIENDLY, "FAST", 250, 82, LATER) == cell(lab, FRIENDLY, "FAST", 250, 82)
-    assert queue_cell(lab, "FAST", 5, LATER) != queue_cell(lab, "FAST", 5)
+    assert by_queue(lab, "FAST", LATER) != by_queue(lab, "FAST")
     swapped = cell(lab, FRIENDLY, "BicTCP", 250, 82, OTHER_FIRST)
     assert start(FRIENDLY, "BicTCP", OTHER_FIRST, 0) == start(FRIENDLY, "BicTCP", AS_PRINTED)
     lab.scenario(swapped)
@@ -76,7 +79,7 @@ def test_sets_that_differ_in_one_thing(lab: Lab) -> None:
 def test_linux_bounds_the_variance_of_the_timeout(lab: Lab) -> None:
     # An ACK delayed by 200 ms at 162 ms is no timeout.
     arms = [cell(lab, scenario, "BicTCP", 10, 22) for scenario in (SYMMETRIC, SMALL, FRIENDLY)]
-    for arm in (*arms, queue_cell(lab, "BicTCP", 5), Arm("li2006/response")):
+    for arm in (*arms, by_queue(lab, "BicTCP"), Arm("li2006/response")):
         assert lab.scenario(arm).document["tcp"]["rto_variance_min"] == "200 ms"
 
 
@@ -95,7 +98,7 @@ def test_every_arm_of_the_tables_is_a_scenario(lab: Lab) -> None:
         for scenario in SCENARIOS:
             for row in rows(lab, "8.1", scenario, chosen):
                 lab.scenario(row.arms[0])
-    lab.scenario(queue_cell(lab, "FAST", 5))
+    lab.scenario(by_queue(lab, "FAST"))
 
 
 def rows(lab: Lab, number: str, scenario: str, chosen: str = AS_PRINTED) -> list[Quantity]:

@@ -128,17 +128,18 @@ def test_a_run_without_retransmissions_counts_as_one_with_a_packet() -> None:
 
 
 def test_classes_are_assured_what_they_are_asked_for(tmp_path: Path) -> None:
-    document = Lab(tmp_path).scenario(chapter9_2.assured(SCALABLE, 90, moderate=False)).document
+    beside = {"system": SCALABLE, "share": 90}
+    document = Lab(tmp_path).scenario(chapter9_2.assured("", {**beside, "how": "without"})).document
     first, second = document["path"]["queue"]["class"]
     assert (first["weight"], first["buffer_share"], second["weight"]) == (90, 0.9, 10)
     assert document["tcp"]["initial_ssthresh"] == 9000
-    free = Lab(tmp_path).scenario(chapter9_2.assured(SCALABLE, 90, start=chapter9_2.UNLIMITED)).document
+    free = Lab(tmp_path).scenario(chapter9_2.assured(chapter9_2.UNLIMITED, beside)).document
     assert "initial_ssthresh" not in free["tcp"]
 
 
 def test_a_flow_with_a_class_of_its_own_is_dead_beside_full_datagrams(tmp_path: Path) -> None:
     """The datagrams fill the link, but a tenth of it at least is the flow's."""
-    scenario = Lab(tmp_path).scenario(chapter9_2.assured(STANDARD, 90))
+    scenario = Lab(tmp_path).scenario(chapter9_2.assured("", {"system": STANDARD, "share": 90}))
 
     def run(goodput_bit_s: float) -> SimpleNamespace:
         summary = SimpleNamespace(flows=[SimpleNamespace(goodput_bit_s=goodput_bit_s, timeouts=1)], from_s=30, to_s=90)

@@ -92,18 +92,16 @@ def with_results(archive: Archive, results: Path) -> tuple[Archive, dict[str, Pa
     for engine in OTHERS:
         for name, report in read_reports(results, quick=False, engine=engine).items():
             new = _only(report | {"engine": engine}, SHOWN_BESIDE)
-            is_part = report.get("part") and name in merged[engine]
-            merged[engine][name] = _joined(merged[engine][name], new) if is_part else new
+            if report.get("part") and name in merged[engine]:
+                # A second opinion on some claims, in its place within that on the whole experiment.
+                whole = merged[engine][name]
+                opinions = {one["claim"]: one for one in (*whole["claims"], *new["claims"])}
+                told = dict.fromkeys((*whole.get("differences", ()), *new.get("differences", ())))
+                new = whole | {"claims": list(opinions.values()), "differences": list(told)}
+            merged[engine][name] = new
     return {
         engine: {name: found[name] for name in names if name in found} for engine, found in merged.items()
     }, pictures
-
-
-def _joined(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """A second opinion on some claims in its place within that on the whole experiment."""
-    opinions = {one["claim"]: one for one in (*whole["claims"], *part["claims"])}
-    differences = dict.fromkeys((*whole.get("differences", ()), *part.get("differences", ())))
-    return whole | {"claims": list(opinions.values()), "differences": list(differences)}
 
 
 def write_archive(archive: Archive, folder: Path) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from itertools import chain, groupby, product
+from itertools import chain, product
 from statistics import fmean
 from typing import Any
 
@@ -254,11 +254,6 @@ class Chapter(Report):
     def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float], reason: str = "") -> None:
         """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
         self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band, reason=reason)
-
-    def formulas(self, band: float, *rows: tuple[str, str, str, float, float]) -> None:
-        """As `formula`, of several groups: before its name, each row has its group and unit."""
-        for (group, unit), of_group in groupby(rows, lambda row: row[:2]):
-            self.formula(group, unit, band, *(row[2:] for row in of_group))
 
 
 def declares(

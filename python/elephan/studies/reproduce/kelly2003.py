@@ -75,15 +75,22 @@ def table_1(report: Chapter) -> None:
     window = windows[1000]
     recovery, lost = standard.recovery(window, 0.2), partial(published, "Sec 1", "recovery time after one loss")
     half, doubling = window * standard.beta(window), scalable.doubling(window, 0.2)
-    group, round_trips = "Standard TCP at 1 Gbit/s, section 1", "round trips, section 1"
-    report.formulas(
+    report.formula(
+        "Standard TCP at 1 Gbit/s, section 1",
+        "packets",
         ROUNDED,
-        (group, "packets", "window", published("Sec 1", "cwnd for 1 Gbit/s"), window),
-        (group, "packets", "window after one loss", published("Sec 1", "cwnd after one loss"), half),
-        (round_trips, "RTT", "recovery of Standard TCP", lost(unit="RTT"), recovery),
-        (round_trips, "RTT", "doubling of Scalable TCP", published("Sec 1", "time to double sending rate"), doubling),
-        ("recovery of Standard TCP, section 1", "min", "1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60),
+        ("window", published("Sec 1", "cwnd for 1 Gbit/s"), window),
+        ("window after one loss", published("Sec 1", "cwnd after one loss"), half),
     )
+    report.formula(
+        "round trips, section 1",
+        "RTT",
+        ROUNDED,
+        ("recovery of Standard TCP", lost(unit="RTT"), recovery),
+        ("doubling of Scalable TCP", published("Sec 1", "time to double sending rate"), doubling),
+    )
+    minutes = ("1 Gbit/s", lost(unit="min"), recovery * 0.2 / 60)
+    report.formula("recovery of Standard TCP, section 1", "min", ROUNDED, minutes)
 
 
 # b, as Table 2 names it and as a number, with a.
@@ -236,12 +243,10 @@ def figure_3(report: Chapter) -> None:
     def row(metric: str, ours: float) -> tuple[str, float, float]:
         return "Scalable TCP", published("Sec 3", metric), ours
 
-    report.formulas(
-        ROUNDED,
-        ("legacy loss rate, section 3.1", "1", *row("legacy loss rate", LEGACY_LOSS)),
-        ("legacy window, section 3.1", "kB", *row("legacy window lwnd with", LEGACY_WINDOW * 1.5)),
-        ("largest buffer for stability, 1/a, section 3.4", "packets", *row("largest FIFO buffer", 1 / 0.01)),
-    )
+    report.formula("legacy loss rate, section 3.1", "1", ROUNDED, row("legacy loss rate", LEGACY_LOSS))
+    report.formula("legacy window, section 3.1", "kB", ROUNDED, row("legacy window lwnd with", LEGACY_WINDOW * 1.5))
+    largest = row("largest FIFO buffer", 1 / 0.01)
+    report.formula("largest buffer for stability, 1/a, section 3.4", "packets", ROUNDED, largest)
     report.formula(
         "Standard TCP's window where Scalable TCP has twice it, section 3.1",
         "packets",

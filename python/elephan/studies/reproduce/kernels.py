@@ -38,7 +38,8 @@ def express(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
     for flow in document["flow"]:
         if own := flow.get("tcp"):
             flow["tcp"] = _told(own, own, notes)
-        flow["cc"] = _algorithm(flow["cc"])
+        if isinstance(cc := flow["cc"], dict) and cc.get("form") == "linux" and cc["name"] in OWN:
+            flow["cc"] = f"linux:{OWN[cc['name']]}"
     try:
         expressed = Scenario(document).with_settings({"engine": engine}, large=True)
         wrong = _core.linux_unsupported(expressed, guest=engine == "kernel")
@@ -58,13 +59,6 @@ def _told(own: Mapping[str, Any], table: Mapping[str, Any], notes: list[str]) ->
     told = {key: table[key] for key in (*TOLD, *KEPT) if table.get(key) is not None}
     # A kernel counts what an ACK acknowledges. To count ACKs would be another experiment.
     return told | ({"byte_counting": "per_ack"} if own.get("byte_counting") == "per_ack" else {})
-
-
-def _algorithm(cc: Any) -> Any:
-    """Linux's own algorithm for `form = "linux"`, and any other unchanged."""
-    if isinstance(cc, dict) and cc.get("form") == "linux" and cc["name"] in OWN:
-        return f"linux:{OWN[cc['name']]}"
-    return cc
 
 
 def _with_its_parameters(name: str, settings: str) -> str:

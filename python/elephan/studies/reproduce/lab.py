@@ -288,7 +288,8 @@ class Lab:
 
     def run(self, scenarios: Sequence[Scenario]) -> list[Run]:
         """The runs of scenarios, in the same order. Runs that are not stored are carried out on all cores."""
-        places = [self.folder / self._identity(scenario) for scenario in scenarios]
+        engine = "ns2-" if self.engine == "ns2" else ""
+        places = [self.folder / f"{engine}{identity(one.canonical(0, 0), code_version())}" for one in scenarios]
         missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / RUN.document).exists()}
         self._carry_out(missing)
         self.asked, self.made = self.asked + len(places), self.made + len(missing)
@@ -297,10 +298,6 @@ class Lab:
         self.counted |= new.keys()
         self.cost_s += sum(map(_cost_s, new.values()))
         return runs
-
-    def _identity(self, scenario: Scenario) -> str:
-        one = identity(scenario.canonical(0, 0), code_version())
-        return one if self.engine != "ns2" else f"ns2-{one}"
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
         cancel = _core.Cancel()

@@ -45,21 +45,15 @@ def overview(squares: Sequence[Sequence[tuple[str, str]]], names: Sequence[str])
         for name, one, lines in zip(names, squares, rows, strict=True):
             axes.text(0, top + 0.9, f"{drawn(name, 80)}: {len(one)}", fontsize=8, color="#333333")
             top += 1.2
-            for number, square in enumerate(one):
-                _square(axes, number % ACROSS, top + number // ACROSS, *square)
+            for number, (verdict, address) in enumerate(one):
+                x, y, (colour, letter) = number % ACROSS, top + number // ACROSS, MARKS[Verdict(verdict)]
+                square = Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, color=colour, linewidth=0, url=address)
+                axes.add_patch(square)
+                axes.text(x + 0.5, y + 0.52, letter, ha="center", va="center", fontsize=6, color="#222222", url=address)
             top += lines + 0.4
         handles = [Patch(color=colour, label=f"{letter}: {verdict}") for verdict, (colour, letter) in MARKS.items()]
         figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=7)
         return figure
-
-
-def _square(axes: Axes, x: float, y: float, verdict: str, address: str) -> None:
-    colour, letter = MARKS[Verdict(verdict)]
-    square = Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, color=colour, linewidth=0)
-    square.set_url(address)
-    axes.add_patch(square)
-    text = axes.text(x + 0.5, y + 0.52, letter, ha="center", va="center", fontsize=6, color="#222222")
-    text.set_url(address)
 
 
 def beside_print(report: dict[str, Any]) -> Figure | None:

@@ -138,18 +138,6 @@ def cell(lab: Lab, scenario: str, system: str, rate: int, rtt: int, chosen: str 
     return arm.set(_timing(lab, system, rate, rtt, later=later))
 
 
-def _start_up(arm: Arm) -> Arm:
-    """A cell until some seconds after the last start of its second flow, with samples of every 200 ms."""
-    latest = float(dict(arm.settings)["flow.1.start"].split('"')[3].removesuffix(" s"))
-    return arm.set({"duration": f"{latest + AFTER_START_S:.0f} s", "trace.interval": "200 ms"})
-
-
-def queue_cell(lab: Lab, system: str, percent: int, chosen: str = AS_PRINTED) -> Arm:
-    """Two flows of an algorithm at 100 Mbit/s and 82 ms with a queue of `percent` of the bandwidth-delay product."""
-    arm = Arm("li2006/queue").set(SETS.get(chosen, SETS[AS_PRINTED]).settings(system))
-    return arm.set({"path.buffer": f"{percent}% bdp", **_timing(lab, system, 100, 82, later=chosen == LATER)})
-
-
 def sets(lab: Lab) -> tuple[str, ...]:
     """The sets of unpublished choices under which a claim is tested: in a quick laboratory only the two that differ most."""
     return lab.pick(tuple(SETS), (AS_PRINTED, tuple(SETS)[-1]))
@@ -170,18 +158,22 @@ def whole_sets(lab: Lab) -> dict[str, str]:
 def cells(lab: Lab, scenario: str = SYMMETRIC) -> Chapter:
     """A report on cells: a point has `system`, `rate` and `rtt`, and maybe another `scenario`; or a loss rate, or `percent` of a queue.
 
-    `set` has further settings; with `start_up` the test is that of `_start_up`.
+    A queue is of 100 Mbit/s and 82 ms. `set` has further settings; with `start_up` the test lasts until soon after the last start of its second flow, with samples of every 200 ms.
     """
 
     def arm(chosen: str, at: Point) -> Arm:
+        settings = SETS.get(chosen, SETS[AS_PRINTED]).settings(at["system"])
         if "loss" in at:
             response = {"path.loss.probability": f"{at['loss']:g}", "duration": lab.pick("600 s", "200 s")}
-            settings = SETS.get(chosen, SETS[AS_PRINTED]).settings(at["system"])
             return Arm("li2006/response").set({**settings, **response, **at.get("set", {})})
         if "percent" in at:
-            return queue_cell(lab, at["system"], at["percent"], chosen)
+            timing = _timing(lab, at["system"], 100, 82, later=chosen == LATER)
+            return Arm("li2006/queue").set({**settings, "path.buffer": f"{at['percent']}% bdp", **timing})
         made = cell(lab, at.get("scenario", scenario), at["system"], at["rate"], at["rtt"], chosen)
-        return _start_up(made) if "start_up" in at else made.set(at.get("set", {}))
+        if "start_up" in at:
+            latest = float(dict(made.settings)["flow.1.start"].split('"')[3].removesuffix(" s"))
+            return made.set({"duration": f"{latest + AFTER_START_S:.0f} s", "trace.interval": "200 ms"})
+        return made.set(at.get("set", {}))
 
     # Those of the second flow where they differ.
     times = (22, 82, 162, 324) if scenario == SYMMETRIC and not lab.quick else (22, 82, 162)

@@ -11,18 +11,8 @@ from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets, mean_window
 from elephan.studies.reproduce.judge import Kind
-from elephan.studies.reproduce.li2006.cells import (
-    CHOICES,
-    PAYLOAD,
-    REPEATS,
-    TIE,
-    goodput,
-    label_of,
-    on_cells,
-    queue_cell,
-    whole_sets,
-)
-from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, cc_of
+from elephan.studies.reproduce.li2006 import cells
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 LOSSES = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -40,16 +30,22 @@ def _theory(system: str, loss: float, chosen: str) -> float:
     return Model(cc_of(system) if "form" in cc else cc).response(loss, 0.162).window
 
 
-@on_cells(
+@cells.on_cells(
     "figure-8.1",
     "Response functions, 250 Mbit/s, 162 ms, random loss",
     "response",
-    choices=(*CHOICES[:2], "the grid of loss rates.", "initial slow start: unchanged; the first 60 s do not count."),
+    choices=(
+        *cells.CHOICES[:2],
+        "the grid of loss rates.",
+        "initial slow start: unchanged; the first 60 s do not count.",
+    ),
 )
 def figure_8_1(report: Chapter) -> None:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
     lab, group = report.lab, "mean window at the switch of modes"
-    report.rows(group, "segments", Points("{system}", "window").at(SWITCHES), variants=whole_sets(lab), looks=(10, 30))
+    report.rows(
+        group, "segments", Points("{system}", "window").at(SWITCHES), variants=cells.whole_sets(lab), looks=(10, 30)
+    )
     report.formula(
         "window at the switch of modes, by the response function",
         "segments",
@@ -134,7 +130,7 @@ def figure_8_1(report: Chapter) -> None:
         .at(loss=LOSSES)
         .of(system=("H-TCP", "Standard TCP")),
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
-        looks=REPEATS,
+        looks=cells.REPEATS,
     )
     points = lab.pick(9, 0)
     report.draw = lambda: plot_response(FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points, most_s=300, run=lab.run)
@@ -144,11 +140,11 @@ def figure_8_1(report: Chapter) -> None:
 SIZES = (2, 5, 10, 20, 30, 50, 100)
 
 
-@on_cells(
+@cells.on_cells(
     "figure-8.6",
     "Two flows at 100 Mbit/s, 82 ms by the size of the queue",
     "queue",
-    choices=(*CHOICES, "the grid of queue sizes: 2, 5, 10, 20, 30, 50 and 100 %."),
+    choices=(*cells.CHOICES, "the grid of queue sizes: 2, 5, 10, 20, 30, 50 and 100 %."),
 )
 def figure_8_6(report: Chapter) -> None:
     """Sweep of the queue size."""
@@ -156,7 +152,7 @@ def figure_8_6(report: Chapter) -> None:
     report.formula(group, "packets", 0.005, ("all", 683, 100e6 * 0.082 / 12e3))
 
     def knee(two: Run, five: Run, ten: Run) -> float:
-        return (goodput(five) - goodput(two)) / 3 - (goodput(ten) - goodput(five)) / 5
+        return (cells.goodput(five) - cells.goodput(two)) / 3 - (cells.goodput(ten) - cells.goodput(five)) / 5
 
     report.claim(
         "L12",
@@ -171,7 +167,7 @@ def figure_8_6(report: Chapter) -> None:
     )
     pairs = [
         *((n, "Standard TCP", 0) for n in NEW),
-        *product(("Scalable TCP", "BicTCP"), ("HighSpeed TCP", "H-TCP", "FAST"), [-100 * TIE]),
+        *product(("Scalable TCP", "BicTCP"), ("HighSpeed TCP", "H-TCP", "FAST"), [-100 * cells.TIE]),
     ]
     report.claim(
         "L13",
@@ -190,7 +186,7 @@ def figure_8_6(report: Chapter) -> None:
     )
 
     def over_equation(at: Point, run: Run) -> float:
-        return goodput(run) / (100 * PAYLOAD) - _core.utilisation_of(0.5, at["percent"] / 100)
+        return cells.goodput(run) / (100 * cells.PAYLOAD) - _core.utilisation_of(0.5, at["percent"] / 100)
 
     sizes = {"system": "Standard TCP", "percent": (20, 30, 50)}
     report.claim(
@@ -248,14 +244,15 @@ def figure_8_6(report: Chapter) -> None:
         lab = report.lab
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
-            found = {n: lab.runs([queue_cell(lab, n, q) for q in SIZES], lab.pick(REPEATS[0], 2)) for n in SYSTEMS}
+            arms = {n: [report.arm(AS_PRINTED, {"system": n, "percent": size}) for size in SIZES] for n in SYSTEMS}
+            found = {n: lab.runs(of_sizes, lab.pick(cells.REPEATS[0], 2)) for n, of_sizes in arms.items()}
             for axes, name in zip(figure.subplots(1, 3), ("goodput", "fairness", "overhead"), strict=True):
                 read = report.readings[name].read
                 for n in SYSTEMS:
                     axes.plot(SIZES, [fmean(read(r) for r in runs) for runs in found[n]], "o-", markersize=3, label=n)
                 axes.set_xscale("log")
                 axes.set_xlabel("queue (% of the product)")
-                axes.set_title(label_of(name))
+                axes.set_title(cells.label_of(name))
             figure.axes[0].legend(fontsize=7)
             figure.axes[2].set_yscale("symlog", linthresh=0.1)
             return figure

@@ -11,30 +11,7 @@ from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Points, Sets
 from elephan.studies.reproduce.judge import Time
 from elephan.studies.reproduce.lab import LOOKS
-from elephan.studies.reproduce.li2006.cells import (
-    ACKS,
-    AFTER_START_S,
-    CHOICES,
-    FRIENDLY,
-    IN_CELL,
-    LARGE,
-    LATER,
-    MEBIBIT,
-    OF_TWO,
-    PAYLOAD,
-    RATES,
-    RTTS,
-    SYMMETRIC,
-    TIE_FAIRNESS,
-    TIMES,
-    draw,
-    highest_goodput,
-    late_retransmits,
-    on_cells,
-    second_half,
-    until_converged,
-    used,
-)
+from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, cc_of
 from elephan.studies.theory import Model
 
@@ -42,29 +19,29 @@ from elephan.studies.theory import Model
 CONVERGED = 0.8
 # By how much HighSpeed TCP's goodput at 250 Mbit/s and 82 ms falls short of the mean of the other loss-based New-TCP algorithms in Table 8.1, as a
 # share of the payload capacity.
-SHORTFALL = ((229.7 + 225.9 + 229.7) / 3 - 218.4) * MEBIBIT / (250e6 * PAYLOAD)
+SHORTFALL = ((229.7 + 225.9 + 229.7) / 3 - 218.4) * cells.MEBIBIT / (250e6 * cells.PAYLOAD)
 # The window from which on Scalable TCP is in its high-speed mode, in segments.
 HIGH_SPEED = 16
 # The capacities and round-trip times from which on FAST is said to stabilise (Mbit/s, ms), with its alphas of two flows.
 STABLE = {10: 162, 100: 42, 250: 82}
 # The name of a place where two algorithms are compared by which converges earlier.
 BEFORE = "{a} before {b}, {rate} Mbit/s, {rtt} ms"
-STARTS = Sets((AS_PRINTED, LATER), "Both ranges of starts of the second flow.")
+STARTS = Sets((AS_PRINTED, cells.LATER), "Both ranges of starts of the second flow.")
 
 
 def _over_standard(report: Chapter, systems: Sequence[tuple[str, int]]) -> Points:
     """The goodput of algorithms at capacities less that of Standard TCP; FAST's above 42 ms, where the thesis has no exception for it."""
     times = {n: [t for t in report.named["every rtt"] if n != "FAST" or t > 42] for n in NEW}
     rows = [(n, rate, times[n]) for n, rate in systems]
-    return Points(OF_TWO, "goodput, less").at({"a rate rtts": rows}, b="Standard TCP").mean(rtt="rtts")
+    return Points(cells.OF_TWO, "goodput, less").at({"a rate rtts": rows}, b="Standard TCP").mean(rtt="rtts")
 
 
-@on_cells("figure-8.10", "Goodput of two flows by capacity and round-trip time")
+@cells.on_cells("figure-8.10", "Goodput of two flows by capacity and round-trip time")
 def figure_8_10(report: Chapter) -> None:
     """Symmetric grid: goodput."""
     group = "bottleneck queue at 10 Mbit/s, 16 ms"
     report.formula(group, "packets", 0.0, ("all", 2, math.floor(0.2 * 10e6 * 0.016 / 12e3)))
-    systems = [(n, rate) for n, rate in product(NEW, RATES) if rate != 10 or n not in ("FAST", "HighSpeed TCP")]
+    systems = [(n, rate) for n, rate in product(NEW, cells.RATES) if rate != 10 or n not in ("FAST", "HighSpeed TCP")]
     report.claim(
         "L17",
         "Section 8.3.1, figure 8.10: all New-TCP algorithms reach a higher goodput than Standard TCP; FAST does not at low round-trip "
@@ -74,7 +51,7 @@ def figure_8_10(report: Chapter) -> None:
         "goodput less that of Standard TCP; for FAST at 22 ms the reverse",
         "0: no difference",
         _over_standard(report, systems),
-        Points(IN_CELL, "goodput, less").at(a="Standard TCP", b="FAST", rate="high rates", rtt=22),
+        Points(cells.IN_CELL, "goodput, less").at(a="Standard TCP", b="FAST", rate="high rates", rtt=22),
         means="One New-TCP is not ahead of Standard TCP where the sentence states it, or FAST is not behind it at the lowest round-trip time.",
         sets=("later",),
     )
@@ -84,7 +61,7 @@ def figure_8_10(report: Chapter) -> None:
         "the three capacities, mean over the round-trip times",
         "goodput of each of the two less that of each other algorithm",
         "no more than 1 % of the capacity below another: many tie at line rate",
-        highest_goodput("every rtt"),
+        cells.highest_goodput("every rtt"),
         means="Another algorithm is ahead of one of the two by more than the errors of Table 8.1.",
         sets=("later",),
     )
@@ -92,7 +69,7 @@ def figure_8_10(report: Chapter) -> None:
     model = Model(cc_of("HighSpeed TCP")).core
 
     def shortfall(*runs: Run) -> float:
-        return sum(used(run) for run in runs[1:]) / 3 - used(runs[0])
+        return sum(cells.used(run) for run in runs[1:]) / 3 - cells.used(runs[0])
 
     def increase(run: Run) -> float:
         return model.increase(_mean_window(run), _core.seconds(run.scenario.document["path"]["rtt"]))
@@ -133,14 +110,14 @@ def figure_8_10(report: Chapter) -> None:
         ),
         means="HighSpeed TCP does not come as near to the other algorithms as the sentence says.",
     )
-    draw(report, "goodput", "Li 2006, figure 8.10: aggregate goodput of two flows")
+    cells.draw(report, "goodput", "Li 2006, figure 8.10: aggregate goodput of two flows")
 
 
 def _mean_window(run: Run) -> float:
     return sum(flow.cwnd_mean_segments or 0 for flow in run.summary.flows) / 2
 
 
-@on_cells("figure-8.12", "Fairness of two flows by capacity and round-trip time")
+@cells.on_cells("figure-8.12", "Fairness of two flows by capacity and round-trip time")
 def figure_8_12(report: Chapter) -> None:
     """Symmetric grid: fairness."""
     long = tuple(t for t in report.named["every rtt"] if t >= 162)
@@ -150,7 +127,7 @@ def figure_8_12(report: Chapter) -> None:
         "three capacities, mean over round-trip times of 162 and 324 ms, five other algorithms",
         "fairness of each other algorithm less that of Scalable TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness, less")
+        Points(cells.OF_TWO, "fairness, less")
         .at(a="all but Scalable TCP", b="Scalable TCP", rate="every rate")
         .mean(rtt=long),
         means="Another algorithm is less fair than Scalable TCP at one of the capacities.",
@@ -165,7 +142,7 @@ def figure_8_12(report: Chapter) -> None:
         "16 segments",
         "0: no difference; 1/2: mostly",
         (
-            Points(IN_CELL, "fairness, less").at(scalable, a="Standard TCP", b="Scalable TCP"),
+            Points(cells.IN_CELL, "fairness, less").at(scalable, a="Standard TCP", b="Scalable TCP"),
             Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, above=0.5).at(scalable),
         ),
         means="Scalable TCP is not unfair in both cells, or its flows are in the same mode most of the time.",
@@ -182,7 +159,7 @@ def figure_8_12(report: Chapter) -> None:
         "fairness of Standard TCP less that of HighSpeed TCP; fairness with the RFC's continuous functions less that with its table",
         "0: no difference",
         (
-            Points(IN_CELL, "fairness, less").at(named, a="Standard TCP", b="HighSpeed TCP"),
+            Points(cells.IN_CELL, "fairness, less").at(named, a="Standard TCP", b="HighSpeed TCP"),
             Points("functions over table, {rate} Mbit/s, {rtt} ms", "fairness, less")
             .at(named)
             .of(set=({"flow.cc": "hstcp"}, {})),
@@ -197,7 +174,7 @@ def figure_8_12(report: Chapter) -> None:
         "round-trip times of 162 and 324 ms, 10 Mbit/s by itself and against 100 and 250 Mbit/s",
         "fairness of Standard TCP less that of BicTCP at 10 Mbit/s; fairness at the higher capacity less that at 10 Mbit/s",
         "0: no difference",
-        Points(IN_CELL, "fairness, less").at(a="Standard TCP", b="BicTCP", rate=10, rtt=long),
+        Points(cells.IN_CELL, "fairness, less").at(a="Standard TCP", b="BicTCP", rate=10, rtt=long),
         Points("{rate} over 10 Mbit/s, {rtt} ms", "fairness, less")
         .at(system="BicTCP", rate="high rates", rtt=long)
         .of(rate=("rate", 10)),
@@ -213,29 +190,29 @@ def figure_8_12(report: Chapter) -> None:
         "fairness in a cell; fairness less that of Standard TCP",
         "0.8: the ratio of goodputs at which section 8.3.1 calls two flows converged; no more than 0.01 below Standard TCP's",
         Points("{rate} Mbit/s, {rtt} ms", "fairness", above=CONVERGED).at(grid),
-        Points(OF_TWO, "fairness, less", above=-TIE_FAIRNESS).at(pair).mean(rtt="every rtt"),
+        Points(cells.OF_TWO, "fairness, less", above=-cells.TIE_FAIRNESS).at(pair).mean(rtt="every rtt"),
         means="H-TCP is fair almost, but not quite, everywhere, or less fair than Standard TCP at one capacity.",
         sets=("whole",),
     )
-    draw(report, "fairness", "Li 2006, figure 8.12: fairness of two flows")
+    cells.draw(report, "fairness", "Li 2006, figure 8.12: fairness of two flows")
 
 
 def _apart(run: Run) -> float:
     """The share of the samples in the second half of the measured time that have the flows on different sides of the switch of modes."""
-    table = second_half(run)
+    table = cells.second_half(run)
     first, second = (table.filter(pl.col("flow") == i)["cwnd_segments"] >= HIGH_SPEED for i in (0, 1))
     return float((first != second).sum() / len(first))
 
 
-@on_cells("figure-8.18", "Overhead of two flows by capacity and round-trip time")
+@cells.on_cells("figure-8.18", "Overhead of two flows by capacity and round-trip time")
 def figure_8_18(report: Chapter) -> None:
     """Symmetric grid: overhead."""
     times = report.named["every rtt"]
-    every = report.lab.pick(RTTS, times)
+    every = report.lab.pick(cells.RTTS, times)
 
     def first_stable(*runs: Run) -> Time:
         """The round-trip time from which on nothing is retransmitted in the second half, in place of seconds in ms."""
-        lost = [t for t, run in zip(every, runs, strict=True) if late_retransmits(run) > 0]
+        lost = [t for t, run in zip(every, runs, strict=True) if cells.late_retransmits(run) > 0]
         longer = [t for t in every if not lost or t > lost[-1]]
         return Time(longer[0], seen=True) if longer else Time(every[-1], seen=False)
 
@@ -245,9 +222,9 @@ def figure_8_18(report: Chapter) -> None:
         Points("FAST, {rate} Mbit/s", first_stable, statistic="median")
         .at({"rate printed": STABLE.items()}, system="FAST")
         .of(rtt=every),
-        variants={LATER: "the second flow starts after 100 s"},
+        variants={cells.LATER: "the second flow starts after 100 s"},
         band=0.0,
-        looks=TIMES,
+        looks=cells.TIMES,
     )
     queues = {rate: math.floor(0.2 * rate * 1e6 * rtt * 1e-3 / 12e3) for rate, rtt in STABLE.items()}
     rows = [(f"FAST, {rate} Mbit/s", value, queues[rate]) for rate, value in ((10, 27), (100, 70), (250, 342))]
@@ -271,7 +248,7 @@ def figure_8_18(report: Chapter) -> None:
         "decades",
         Points("FAST, 250 Mbit/s, 82 ms (the cell of Table 8.4 that has it)", "some overhead, decades")
         .at(rate=250, rtt=82, printed=2)
-        .of({"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))}),
+        .of({"scenario system": ((cells.SYMMETRIC, "Standard TCP"), (cells.FRIENDLY, "FAST"))}),
         band=0.25,
     )
     above = [(n, [t for t in times if n != "H-TCP" or t > 42]) for n in LOSS_BASED]
@@ -282,13 +259,13 @@ def figure_8_18(report: Chapter) -> None:
         "comparable",
         "decimal logarithm of the overhead over that of Standard TCP",
         "0: no difference",
-        Points(OF_TWO, "some overhead, decades")
+        Points(cells.OF_TWO, "some overhead, decades")
         .at({"a rtts": above}, b="Standard TCP", rate="every rate")
         .mean(rtt="rtts"),
         means="A loss-based New-TCP has no more overhead than Standard TCP at one capacity.",
         sets=("whole tests",),
     )
-    grid = [(c, t, *((0.5, None) if t >= STABLE[c] else (None, 0.5))) for c, t in product(RATES, every)]
+    grid = [(c, t, *((0.5, None) if t >= STABLE[c] else (None, 0.5))) for c, t in product(cells.RATES, every)]
     report.claim(
         "L26",
         "Section 8.3.1, figure 8.19: FAST stabilises, and then loses nothing, from a round-trip time of 162 ms at 10 Mbit/s, 42 ms "
@@ -296,12 +273,12 @@ def figure_8_18(report: Chapter) -> None:
         "the grid; Tables 8.2 and 8.4 contradict the sentence at 250 Mbit/s and 82 ms (fairness 0.31, overhead 20.2)",
         "share of the runs that retransmit nothing in the second half of the measured time",
         "1/2: most runs from those round-trip times on, not most runs below them (the thesis says almost no losses)",
-        Points("{rate} Mbit/s, {rtt} ms", lambda run: late_retransmits(run) == 0, how="share").at(
+        Points("{rate} Mbit/s, {rtt} ms", lambda run: cells.late_retransmits(run) == 0, how="share").at(
             {"rate rtt above below": grid}, system="FAST"
         ),
         means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
         sets=STARTS,
-        looks=TIMES,
+        looks=cells.TIMES,
     )
     beside = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": 22, "longest": "longest rtt"}
     report.claim(
@@ -312,7 +289,7 @@ def figure_8_18(report: Chapter) -> None:
         "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
         "at 22 ms",
         "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
-        Points(IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
+        Points(cells.IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
         Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less", above=0.5)
         .at(beside)
         .of(rtt=("longest", 22), system=("a", "b")),
@@ -322,40 +299,40 @@ def figure_8_18(report: Chapter) -> None:
         means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
         sets=("whole tests",),
     )
-    draw(report, "overhead", "Li 2006, figure 8.18: overhead of two flows", log=True)
+    cells.draw(report, "overhead", "Li 2006, figure 8.18: overhead of two flows", log=True)
 
 
 def _exceeds(run: Run) -> bool:
     """Whether the window of the second flow exceeds that of the first at some time soon after its start."""
     start = run.summary.flows[1].start_s or 0
-    table = run.flows.filter((pl.col("time_s") > start) & (pl.col("time_s") <= start + AFTER_START_S))
+    table = run.flows.filter((pl.col("time_s") > start) & (pl.col("time_s") <= start + cells.AFTER_START_S))
     first, second = (table.filter(pl.col("flow") == i)["cwnd_segments"] for i in (0, 1))
     return bool((second > first).any())
 
 
-@on_cells(
+@cells.on_cells(
     "figure-8.21",
     "Convergence time of the second flow by capacity and round-trip time",
     choices=(
-        *CHOICES,
-        f"soon after its start: within {AFTER_START_S:g} s. Windows are compared every 200 ms.",
+        *cells.CHOICES,
+        f"soon after its start: within {cells.AFTER_START_S:g} s. Windows are compared every 200 ms.",
         "A convergence time beyond the end of a test counts as that until its end in means, as not before the end in medians and orders.",
     ),
 )
 def figure_8_21(report: Chapter) -> None:
     """Symmetric grid: convergence."""
     longest = report.named["longest rtt"]
-    times = [*(("H-TCP", rate, 30) for rate in RATES), ("HighSpeed TCP", 250, 200), ("BicTCP", 250, 200)]
+    times = [*(("H-TCP", rate, 30) for rate in cells.RATES), ("HighSpeed TCP", 250, 200), ("BicTCP", 250, 200)]
     report.rows(
         f"convergence time, {longest} ms",
         "s",
-        Points("{system}, {rate} Mbit/s", until_converged).at({"system rate printed": times}, rtt="longest rtt"),
+        Points("{system}, {rate} Mbit/s", cells.until_converged).at({"system rate printed": times}, rtt="longest rtt"),
         band=0.5,
     )
     report.rows(
         "convergence time, 250 Mbit/s, 162 ms, order of magnitude",
         "decades of s",
-        Points("{system}", lambda run: math.log10(max(until_converged(run), 1))).at(
+        Points("{system}", lambda run: math.log10(max(cells.until_converged(run), 1))).at(
             system="HighSpeed TCP", rate=250, rtt=162, printed=2
         ),
         band=0.25,
@@ -373,7 +350,7 @@ def figure_8_21(report: Chapter) -> None:
         Points("{system}, {rtt} ms", "time, median", above=100).at({"system rtt below": medians}, rate=250),
         Points("{a} over {b}, {rtt} ms", "some convergence, doublings", above=-1, below=1).at(pair),
         means="The two do not converge in similar times of hundreds of seconds.",
-        looks=TIMES,
+        looks=cells.TIMES,
     )
     pairs = {"a": "H-TCP", "rate": "every rate", "b": ("BicTCP", "HighSpeed TCP"), "rtt": "longest rtt"}
     report.claim(
@@ -416,8 +393,8 @@ def figure_8_21(report: Chapter) -> None:
         means="Convergence at 162 ms is later than at 82 ms, but for 250 Mbit/s with ACK counting. Slow start lifts the second window above the "
         "first in some of the runs only.",
         # The other sets are the same for Standard TCP.
-        sets=Sets((AS_PRINTED, ACKS)),
-        looks=TIMES,
+        sets=Sets((AS_PRINTED, cells.ACKS)),
+        looks=cells.TIMES,
     )
     grid = {"rate": "every rate", "rtt": "every rtt", "system": "FAST", "start_up": True}
     report.claim(
@@ -432,10 +409,10 @@ def figure_8_21(report: Chapter) -> None:
         Points(BEFORE, "time, earlier", above=0.5).at(a="FAST", b="loss-based New-TCP", rate=250, rtt=82),
         means="The second FAST flow does not exceed the first in most runs of one cell, or another algorithm converges before it.",
         sets=STARTS,
-        looks=TIMES,
+        looks=cells.TIMES,
     )
     unequal = [t for t in report.named["every rtt"] if t < 162]
-    pairs = {"a": ("FAST", "H-TCP"), "b": ("Scalable TCP", "HighSpeed TCP", "BicTCP"), "scenario": LARGE}
+    pairs = {"a": ("FAST", "H-TCP"), "b": ("Scalable TCP", "HighSpeed TCP", "BicTCP"), "scenario": cells.LARGE}
     report.claim(
         "L71",
         "Section 10.2, Table 10.1: FAST and H-TCP are recommended where others share the path, because they are fair to long paths, and "
@@ -451,4 +428,4 @@ def figure_8_21(report: Chapter) -> None:
         means="One of the two is no fairer than an algorithm that is not recommended, or one of the three has no more goodput than Standard TCP.",
         sets=("later", "whole"),
     )
-    draw(report, "convergence", "Li 2006, figure 8.21: 80 % convergence time")
+    cells.draw(report, "convergence", "Li 2006, figure 8.21: 80 % convergence time")

@@ -5,24 +5,7 @@ import math
 from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Points, Sets, reader
 from elephan.studies.reproduce.judge import Kind
-from elephan.studies.reproduce.li2006.cells import (
-    ACKS,
-    CHOICES,
-    FRIENDLY,
-    LARGE,
-    LONG_MS,
-    OF_TWO,
-    PAYLOAD,
-    READINGS,
-    SMALL,
-    SYMMETRIC,
-    TIE,
-    draw,
-    goodput,
-    highest_goodput,
-    on_cells,
-    whole,
-)
+from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW
 
 # A long path whose flow has less than this beside a short one is locked out: the largest fairness that Table 8.2 prints for the
@@ -34,10 +17,10 @@ NOT_FULL = 212.1 / 230.2
 MARKED = math.log10(0.59 / 0.34)
 
 
-@on_cells("figure-8.22", "Two flows of different round-trip times, small buffers", SMALL)
+@cells.on_cells("figure-8.22", "Two flows of different round-trip times, small buffers", cells.SMALL)
 def figure_8_22(report: Chapter) -> None:
     """Flow 1 has 162 ms, flow 2 less. The buffer is 20 % of the bandwidth-delay product of the shorter path."""
-    fairer = reader(READINGS["fairness"], "decades")
+    fairer = reader(cells.READINGS["fairness"], "decades")
     report.rows(
         "fairness of Standard TCP over that of Scalable TCP, the largest of all cells",
         "decades",
@@ -53,10 +36,10 @@ def figure_8_22(report: Chapter) -> None:
         "each capacity, mean over the round-trip times of the second flow (22 and 82 ms)",
         "goodput of each of the two less that of each other algorithm; share of the capacity that H-TCP uses, at a capacity less at the next",
         "no more than 1 % of the capacity below another; 0: no difference",
-        highest_goodput("shorter rtts"),
+        cells.highest_goodput("shorter rtts"),
         Points(
             "H-TCP, share of the capacity, {slow} over {fast} Mbit/s",
-            lambda at, x, y: (goodput(x) / at["slow"] - goodput(y) / at["fast"]) / PAYLOAD,
+            lambda at, x, y: (cells.goodput(x) / at["slow"] - cells.goodput(y) / at["fast"]) / cells.PAYLOAD,
             how="point",
         )
         .at({"slow fast": ((10, 100), (100, 250))}, system="H-TCP")
@@ -94,7 +77,7 @@ def figure_8_22(report: Chapter) -> None:
         "100 and 250 Mbit/s (at 10 Mbit/s the thesis finds all alike), mean over the round-trip times of the second flow",
         "logarithm of the ratio of the fairnesses: H-TCP's over Standard TCP's, Standard TCP's over that of each other New-TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades").at({"a b": pairs}, rate="high rates").mean(mean),
+        Points(cells.OF_TWO, "fairness, decades").at({"a b": pairs}, rate="high rates").mean(mean),
         means="Another New-TCP is as fair as Standard TCP at one capacity, or H-TCP is no fairer.",
         sets=("later", "whole"),
     )
@@ -119,22 +102,22 @@ def figure_8_22(report: Chapter) -> None:
         "goodput of the long path over that of the short one; at 100 Mbit/s logarithm of Standard TCP's over it",
         "0.105: the largest that Table 8.2 prints for these four at 250 Mbit/s, 0.10, rounded; 0: no difference",
         Points("{system}, 250 Mbit/s", "share", below=LOCKED_OUT).at(system=four, rate=250).mean(mean),
-        Points(OF_TWO, "share, decades").at(pair).mean(mean),
+        Points(cells.OF_TWO, "share, decades").at(pair).mean(mean),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and shares over all of the measured time.",
         means="One of the four leaves the long path more than a tenth of the short one's goodput at 250 Mbit/s, or as much as Standard TCP does at "
         "100 Mbit/s.",
         sets=("later", "whole"),
     )
-    draw(report, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
+    cells.draw(report, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
 
 
-@on_cells("synchronisation", "Fairness of Standard TCP against round-trip times and synchronisation", SMALL)
+@cells.on_cells("synchronisation", "Fairness of Standard TCP against round-trip times and synchronisation", cells.SMALL)
 def synchronisation(report: Chapter) -> None:
     """Section 7.1.4: fairness of Standard TCP is (T_j/T_i)^2 lambda_j/lambda_i."""
 
     def nearer(run: Run, ratio: float) -> float:
         """How much nearer equation 7.9 comes with the back-offs of both flows (one each at least) than without them, in decades."""
-        first, second = whole(run)
+        first, second = cells.whole(run)
         losses = [max(flow.congestion_events, 1) for flow in run.summary.flows]
         measured = math.log10(first / second)
         without = 2 * math.log10(ratio)
@@ -150,15 +133,18 @@ def synchronisation(report: Chapter) -> None:
         "back-offs of both flows, as logarithms",
         "0: the back-offs explain nothing",
         Points(
-            "{rate} Mbit/s, {rtt} ms", lambda at, run: nearer(run, at["rtt"] / LONG_MS), how="point", unit="decades"
+            "{rate} Mbit/s, {rtt} ms",
+            lambda at, run: nearer(run, at["rtt"] / cells.LONG_MS),
+            how="point",
+            unit="decades",
         ).at(rate="high rates", rtt="shorter rtts", system="Standard TCP"),
         kind=Kind.THEORY,
         means="In one of the cells the ratio of the back-offs leads away from the measured fairness.",
-        sets=Sets((AS_PRINTED, ACKS), "Byte and ACK counting."),
+        sets=Sets((AS_PRINTED, cells.ACKS), "Byte and ACK counting."),
     )
 
 
-@on_cells("figure-8.27", "Two flows of different round-trip times, large buffers", LARGE)
+@cells.on_cells("figure-8.27", "Two flows of different round-trip times, large buffers", cells.LARGE)
 def figure_8_27(report: Chapter) -> None:
     """The buffer is 20 % of the bandwidth-delay product of the longer path."""
     slow, mean = ("Standard TCP", "HighSpeed TCP"), {"rtt": "shorter rtts"}
@@ -203,20 +189,20 @@ def figure_8_27(report: Chapter) -> None:
         "large buffers, which hold FAST's alphas, 100 and 250 Mbit/s, mean over the second flow's round-trip times",
         "logarithm of the ratio of the fairnesses, in the direction of the sentence",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades").at({"rate": "high rates", "a b": pairs}).mean(mean),
+        Points(cells.OF_TWO, "fairness, decades").at({"rate": "high rates", "a b": pairs}).mean(mean),
         means="Table 8.2 of the thesis prints 0.11 for FAST and 0.40 for Standard TCP with large buffers, so that its own numbers contradict "
         "the exception of FAST.",
         sets=("later", "whole"),
     )
-    draw(report, "fairness", "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers", log=True)
+    cells.draw(report, "fairness", "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers", log=True)
 
 
-@on_cells(
+@cells.on_cells(
     "figure-8.31",
     "Friendliness to Standard TCP by capacity and round-trip time",
-    FRIENDLY,
+    cells.FRIENDLY,
     choices=(
-        *CHOICES,
+        *cells.CHOICES,
         "which flow starts first is not published: Standard TCP, or, as another set where it may matter, the other (only for L42 and L44 to L46: L41 and L43 would take too long).",
     ),
 )
@@ -258,7 +244,7 @@ def figure_8_31(report: Chapter) -> None:
         """The goodput of Standard TCP in the first run, less that of one of the two flows in the other."""
         return (mixed.summary.flows[0].goodput_bit_s - standard.summary.goodput_bit_s / 2) / 1e6
 
-    beside = [(rate, times, -TIE * rate) for rate, times in HOLDS.items()]
+    beside = [(rate, times, -cells.TIE * rate) for rate, times in HOLDS.items()]
     friendlier = {"a": "FAST", "b": "loss-based New-TCP", "rate rtts": [(rate, HOLDS[rate]) for rate in (100, 250)]}
     report.claim(
         "L43",
@@ -270,9 +256,9 @@ def figure_8_31(report: Chapter) -> None:
         "FAST takes no more than 1 % of the capacity from it; 0: no difference (at 10 Mbit/s section 8.3.3 calls FAST aggressive)",
         Points("Standard TCP beside FAST over beside itself, {rate} Mbit/s", more, unit="Mbit/s")
         .at({"rate rtts above": beside})
-        .of({"scenario system": ((FRIENDLY, "FAST"), (SYMMETRIC, "Standard TCP"))})
+        .of({"scenario system": ((cells.FRIENDLY, "FAST"), (cells.SYMMETRIC, "Standard TCP"))})
         .mean(rtt="rtts"),
-        Points("friendliness of " + OF_TWO, "fairness, decades").at(friendlier).mean(rtt="rtts"),
+        Points("friendliness of " + cells.OF_TWO, "fairness, decades").at(friendlier).mean(rtt="rtts"),
         means="FAST takes goodput from Standard TCP although the queue holds its alpha, or another algorithm is friendlier.",
         sets=("whole",),
     )
@@ -287,7 +273,7 @@ def figure_8_31(report: Chapter) -> None:
         Points("friendliness of {a} over {b}", "fairness, less").at(small, a="Scalable TCP", b="FAST"),
         Points("goodput of two flows of Standard TCP over Standard TCP and FAST", "goodput, less")
         .at(small)
-        .of({"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))}),
+        .of({"scenario system": ((cells.SYMMETRIC, "Standard TCP"), (cells.FRIENDLY, "FAST"))}),
         means="FAST with too small a queue is no less friendly than Scalable TCP, or uses the path as well as two flows of Standard TCP.",
         sets=("other first", "whole"),
     )
@@ -319,7 +305,7 @@ def figure_8_31(report: Chapter) -> None:
         means="Which of the two is friendlier does not change with the round-trip time as the sentence says.",
         sets=("other first", "whole"),
     )
-    draw(report, "fairness", "Li 2006, figure 8.32: friendliness to Standard TCP", log=True)
+    cells.draw(report, "fairness", "Li 2006, figure 8.32: friendliness to Standard TCP", log=True)
 
 
 # The round-trip times at which the queue of each capacity holds the alpha of one FAST flow.

@@ -10,36 +10,14 @@ from elephan.api.run import Run
 from elephan.studies.reproduce.declare import Chapter, Points, Rows
 from elephan.studies.reproduce.judge import Sample, Statistic
 from elephan.studies.reproduce.lab import Report, printed
-from elephan.studies.reproduce.li2006.cells import (
-    CHOICES,
-    FRIENDLY,
-    LARGE,
-    LATER,
-    MEBIBIT,
-    PAYLOAD,
-    REPEATS,
-    SMALL,
-    SYMMETRIC,
-    TIE,
-    TIMES,
-    converged,
-    fairness,
-    goodput,
-    on_cells,
-    overhead,
-    sets,
-    shared,
-    until_converged,
-    whole,
-    whole_sets,
-)
+from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, OVERHEAD, SYSTEMS
 
 SCENARIOS = {
-    SYMMETRIC: "symmetric",
-    SMALL: "unequal round-trip times, small buffer",
-    LARGE: "unequal round-trip times, large buffer",
-    FRIENDLY: "beside Standard TCP",
+    cells.SYMMETRIC: "symmetric",
+    cells.SMALL: "unequal round-trip times, small buffer",
+    cells.LARGE: "unequal round-trip times, large buffer",
+    cells.FRIENDLY: "beside Standard TCP",
 }
 # The thesis has 20 for a flow below 100 Mbit/s, 8 below 10.
 LARGE_ALPHA = '{ name = "fast", alpha_low = 200, alpha_mid = 200 }'
@@ -48,12 +26,12 @@ PER_BIT = "read as bytes retransmitted for each bit transferred, over whole test
 
 def _per_bit(run: Run) -> float:
     """Overhead of the whole test with bytes retransmitted for each bit transferred, in the unit of the table."""
-    return overhead(run, whole_test=True) / 8
+    return cells.overhead(run, whole_test=True) / 8
 
 
 def _goodput(run: Run) -> float:
     """The aggregate goodput in units of 2^20 bit/s."""
-    return run.summary.goodput_bit_s / MEBIBIT
+    return run.summary.goodput_bit_s / cells.MEBIBIT
 
 
 @dataclass(frozen=True)
@@ -66,19 +44,19 @@ class Table:
     band: float
     digit: float
     scenarios: tuple[str, ...] = tuple(SCENARIOS)
-    looks: tuple[int, ...] = REPEATS
+    looks: tuple[int, ...] = cells.REPEATS
     # Another reading of the column, with its name.
     other: tuple[str, Callable[[Run], Sample]] | None = None
 
 
 TABLES = {
-    "8.1": Table("goodput", "Mibit/s", _goodput, 0.03, 0.05, other=("8.1 in 10^6 bit/s", goodput)),
-    "8.2": Table("fairness", "1", fairness, 0.15, 0.005),
-    "8.3": Table("convergence", "s", until_converged, 0.3, 0.05, (SYMMETRIC,), TIMES),
-    "8.4": Table("overhead", OVERHEAD.short_unit, overhead, 0.3, 0.005, other=("8.4 for each bit", _per_bit)),
+    "8.1": Table("goodput", "Mibit/s", _goodput, 0.03, 0.05, other=("8.1 in 10^6 bit/s", cells.goodput)),
+    "8.2": Table("fairness", "1", cells.fairness, 0.15, 0.005),
+    "8.3": Table("convergence", "s", cells.until_converged, 0.3, 0.05, (cells.SYMMETRIC,), cells.TIMES),
+    "8.4": Table("overhead", OVERHEAD.short_unit, cells.overhead, 0.3, 0.005, other=("8.4 for each bit", _per_bit)),
 }
 TABLE_CHOICES = (
-    *CHOICES,
+    *cells.CHOICES,
     "bands are ours: 3 % for goodput, as the New-TCP algorithms are within 5 % of each other; 15 % for fairness, 30 % for times and overheads. To them comes "
     "the 95 % interval of the printed standard error, which is of five runs and, like the number, may have been rounded.",
     "unit of Table 8.1: 2^20 bit/s, in which its largest goodput is the payload capacity of 250 Mbit/s.",
@@ -99,20 +77,20 @@ def numbers(
         if name in found
         for value, error in [found[name]]
     ]
-    statistic: Statistic = "median" if read in (converged, shared) else "mean"
-    cells = {"scenario": scenario, **TABLE_CELL, "of_repeats": 5}
-    made = [Points("{system}", read or table.read, statistic=statistic).at({"system printed error": rows}, **cells)]
+    statistic: Statistic = "median" if read in (cells.converged, cells.shared) else "mean"
+    cell = {"scenario": scenario, **TABLE_CELL, "of_repeats": 5}
+    made = [Points("{system}", read or table.read, statistic=statistic).at({"system printed error": rows}, **cell)]
     if number == "8.3" and "Scalable TCP" in systems:
         # Printed as "-": it does not converge to fairness, says section 8.4.3.
-        never = Points("{system}", shared, statistic="median")
-        made.append(never.at(cells, system="Scalable TCP", printed=None, of_repeats=0))
+        never = Points("{system}", cells.shared, statistic="median")
+        made.append(never.at(cell, system="Scalable TCP", printed=None, of_repeats=0))
     return made
 
 
 def _compare(report: Chapter, number: str) -> None:
     """Compare a table, and show beside it what each other set of choices makes of it."""
     for scenario in TABLES[number].scenarios:
-        _show(report, number, scenario, *numbers(number, scenario), variants=whole_sets(report.lab))
+        _show(report, number, scenario, *numbers(number, scenario), variants=cells.whole_sets(report.lab))
 
 
 def _show(
@@ -129,41 +107,41 @@ def _show(
 def _fast(report: Chapter, number: str, scenario: str) -> None:
     """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
     (fast,) = numbers(number, scenario, systems=("FAST",))
-    later = report.quantities(fast, LATER)
-    _show(report, number, scenario, later, name=LATER.removeprefix(f"{AS_PRINTED}, "))
+    later = report.quantities(fast, cells.LATER)
+    _show(report, number, scenario, later, name=cells.LATER.removeprefix(f"{AS_PRINTED}, "))
     _show(report, number, scenario, fast.at(set={"flow.cc": LARGE_ALPHA}), name="FAST's alpha 200 at every rate")
 
 
-@on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+@cells.on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_1(report: Chapter) -> None:
     """Goodput in all four scenarios."""
     _compare(report, "8.1")
-    for scenario in (SYMMETRIC, SMALL):
+    for scenario in (cells.SYMMETRIC, cells.SMALL):
         _fast(report, "8.1", scenario)
     for scenario in SCENARIOS:
-        rows, changed = numbers("8.1", scenario, goodput), "goodputs in units of 10^6 bit/s"
+        rows, changed = numbers("8.1", scenario, cells.goodput), "goodputs in units of 10^6 bit/s"
         _show(report, "8.1", scenario, *rows, name="in 10^6 bit/s", unit="Mbit/s", changed=changed)
     largest = max(value for one in SCENARIOS for value, _ in printed("li2006", "Table 8.1", "goodput", one).values())
-    capacity_bit_s = 250e6 * PAYLOAD
+    capacity_bit_s = 250e6 * cells.PAYLOAD
     report.notes.append(
-        f"The largest goodput in print is {largest:g}. The payload capacity is {capacity_bit_s / 1e6:.1f} Mbit/s, and {capacity_bit_s / MEBIBIT:.1f} in units of "
+        f"The largest goodput in print is {largest:g}. The payload capacity is {capacity_bit_s / 1e6:.1f} Mbit/s, and {capacity_bit_s / cells.MEBIBIT:.1f} in units of "
         "2^20 bit/s. So the table is read in these: flows that fill the link then have its payload capacity to the last digit. In units of 10^6 bit/s all of "
         "them would lack 4.6 % of it, whatever the algorithm and the buffer."
     )
 
 
-@on_cells("table-8.2", "Fairness and friendliness of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+@cells.on_cells("table-8.2", "Fairness and friendliness of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_2(report: Chapter) -> None:
     """Fairness in all four scenarios."""
     _compare(report, "8.2")
-    for scenario in (SYMMETRIC, SMALL, LARGE):
+    for scenario in (cells.SYMMETRIC, cells.SMALL, cells.LARGE):
         _fast(report, "8.2", scenario)
     for scenario in SCENARIOS:
-        rows, time = numbers("8.2", scenario, partial(fairness, of=whole)), "over the whole measured time"
+        rows, time = numbers("8.2", scenario, partial(cells.fairness, of=cells.whole)), "over the whole measured time"
         _show(report, "8.2", scenario, *rows, name=time, changed=f"fairness {time}, instead of its second half")
     report.notes.append('Table 8.2 prints "-" for Scalable TCP with equal round-trip times, which cannot be compared.')
     grid = {
-        "scenario buffer": ((SMALL, "small buffer"), (LARGE, "large buffer")),
+        "scenario buffer": ((cells.SMALL, "small buffer"), (cells.LARGE, "large buffer")),
         "a": ("Scalable TCP", "BicTCP"),
         "b": ("Standard TCP", "HighSpeed TCP", "H-TCP"),
         **TABLE_CELL,
@@ -176,7 +154,7 @@ def table_8_2(report: Chapter) -> None:
         "goodput less that of each other; fairness of each other less theirs",
         "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
         (
-            Points("goodput of {a} over {b}, {buffer}", "goodput, less", above=-250 * TIE).at(grid),
+            Points("goodput of {a} over {b}, {buffer}", "goodput, less", above=-250 * cells.TIE).at(grid),
             Points("fairness of {b} over {a}, {buffer}", "fairness, second less first").at(grid),
         ),
         means="One of the two has less goodput than another algorithm, or is no less fair.",
@@ -184,36 +162,36 @@ def table_8_2(report: Chapter) -> None:
     )
 
 
-@on_cells("table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+@cells.on_cells("table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_3(report: Chapter) -> None:
     """The convergence time of the second flow."""
     _compare(report, "8.3")
-    _fast(report, "8.3", SYMMETRIC)
+    _fast(report, "8.3", cells.SYMMETRIC)
     fair = "the time until the second flow has 0.8 of a fair share, instead of its own average"
     median = "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end"
-    for name, read, changed in (("medians", converged, median), ("to a fair share", shared, fair)):
-        _show(report, "8.3", SYMMETRIC, *numbers("8.3", SYMMETRIC, read), name=name, changed=changed)
+    for name, read, changed in (("medians", cells.converged, median), ("to a fair share", cells.shared, fair)):
+        _show(report, "8.3", cells.SYMMETRIC, *numbers("8.3", cells.SYMMETRIC, read), name=name, changed=changed)
     report.claim(
         "L28",
         "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
         "that cell",
         "share of the runs in which the second flow reaches 0.8 of a fair share",
         "1/2: not in most runs (none of five in print)",
-        Points("{system}", lambda run: shared(run).seen, how="share", below=0.5).at(
+        Points("{system}", lambda run: cells.shared(run).seen, how="share", below=0.5).at(
             system="Scalable TCP", **TABLE_CELL
         ),
         means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
-        looks=TIMES,
+        looks=cells.TIMES,
     )
 
 
-@on_cells("table-8.4", "Overhead, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+@cells.on_cells("table-8.4", "Overhead, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_4(report: Chapter) -> None:
     """Overhead in all four scenarios, in both readings of the column."""
     _compare(report, "8.4")
-    for scenario in (SYMMETRIC, SMALL):
+    for scenario in (cells.SYMMETRIC, cells.SMALL):
         _fast(report, "8.4", scenario)
-    variants = {name: f"{PER_BIT}, and {changed}" for name, changed in whole_sets(report.lab).items()}
+    variants = {name: f"{PER_BIT}, and {changed}" for name, changed in cells.whole_sets(report.lab).items()}
     for scenario in SCENARIOS:
         rows, name = numbers("8.4", scenario, _per_bit), "bytes for each bit"
         _show(report, "8.4", scenario, *rows, name=name, changed=PER_BIT, variants=variants)
@@ -231,19 +209,19 @@ def table_8_4(report: Chapter) -> None:
     )
 
 
-@on_cells("sets", "Which set of unpublished choices fits most rows of Tables 8.1 to 8.4", choices=TABLE_CHOICES)
+@cells.on_cells("sets", "Which set of unpublished choices fits most rows of Tables 8.1 to 8.4", choices=TABLE_CHOICES)
 def which_set(report: Chapter) -> None:
     """Count the rows of the tables that agree under each set. No choice is made from this."""
     lab = report.lab
     fits: Counter[str] = Counter()
-    for name in sets(lab):
+    for name in cells.sets(lab):
         within: Counter[str] = Counter()
         count: Counter[str] = Counter()
         for number, table in TABLES.items():
             for label, reader in ((number, None), *([table.other] if table.other else [])):
                 for scenario in table.scenarios:
                     # Standard TCP beside itself is the symmetric cell again.
-                    systems = NEW if scenario == FRIENDLY else tuple(SYSTEMS)
+                    systems = NEW if scenario == cells.FRIENDLY else tuple(SYSTEMS)
                     asked = numbers(number, scenario, reader, systems)
                     rows = [row for one in asked for row in report.quantities(one, name)]
                     made = Report(lab).compare(table.metric, table.unit, rows, band=table.band, looks=table.looks)

@@ -80,26 +80,22 @@ CAPTURED, UNLIMITED = "slow start up to the rate of the class", "slow start unti
 STARTS = Sets((CAPTURED, UNLIMITED), "a first slow start up to the rate of the class, and one until the first loss.")
 
 
-def assured(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = True, start: str = CAPTURED) -> Arm:
-    """A flow in a class that is assured `share` per cent."""
+def assured(chosen: str, at: Point) -> Arm:
+    """A flow in a class that is assured `share` per cent, with a `queue` that is not DropTail if one is given; or `how` is `without` moderation."""
+    share, queue = at["share"], at.get("queue", DROPTAIL)
     classes = (
         f'{{ name = "AF", dscp = ["af11"], weight = {share}, buffer_share = {share / 100}, queue = {queue} }}, '
         f'{{ name = "BE", weight = {100 - share}, buffer_share = {(100 - share) / 100} }}'
     )
     return DIFFSERV.set(
         {
-            "flow.cc": SYSTEMS[name],
+            "flow.cc": SYSTEMS[at["system"]],
             "path.queue": f'{{ name = "wrr", class = [{classes}] }}',
-            "tcp.moderate_cwnd": str(moderate).lower(),
-            **({"tcp.initial_ssthresh": f"{100 * share}"} if start == CAPTURED else {}),
+            "tcp.moderate_cwnd": "false" if at.get("how") == "without" else "true",
+            **({"tcp.initial_ssthresh": f"{100 * share}"} if chosen != UNLIMITED else {}),
+            **ACKS.get(chosen, {}),
         }
     )
-
-
-def _assured(chosen: str, at: Point) -> Arm:
-    moderate, start = at.get("how") != "without", UNLIMITED if chosen == UNLIMITED else CAPTURED
-    made = assured(at["system"], at["share"], at.get("queue", DROPTAIL), moderate=moderate, start=start)
-    return made.set(ACKS.get(chosen, {}))
 
 
 def _percent(run: Run) -> int:
@@ -122,7 +118,7 @@ def _smallest(run: Run) -> float:
     return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _percent(run))
 
 
-diffserv = partial(declares, partial(chapter, arm=_assured, readings={"used": Reading(_used)}), "li2006")
+diffserv = partial(declares, partial(chapter, arm=assured, readings={"used": Reading(_used)}), "li2006")
 
 
 @diffserv(

@@ -46,15 +46,8 @@ STACK = (
 # What a table of delayed ACKs leaves out.
 DELAYED_ACK = {"segments": 2, "timeout": "200 ms"}
 # RED: our parameter, ns-2's variable.
-RED = {
-    "min_th": "thresh_",
-    "max_th": "maxthresh_",
-    "w_q": "q_weight_",
-    "mean_pktsize": "mean_pktsize_",
-    "wait": "wait_",
-    "gentle": "gentle_",
-}
-ADAPTIVE = {"alpha": "alpha_", "beta": "beta_", "top": "top_", "bottom": "bottom_"}
+RED = {"min_th": "thresh_", "max_th": "maxthresh_", "w_q": "q_weight_"}
+RED |= {key: f"{key}_" for key in ("mean_pktsize", "wait", "gentle", "alpha", "beta", "top", "bottom")}
 # A rate that is no limit, for links that only delay, in bit/s; a window and a queue that are none, in packets.
 UNLIMITED_BIT_S, UNLIMITED = 1e13, 1_000_000
 # The seeds of ns-2's generator are 1 to this number; 0 would draw one from the clock.
@@ -118,7 +111,7 @@ def unsupported(scenario: Scenario) -> list[str]:
         return wrong
     path = document["path"]
     others(path, PATH, "path.")
-    others({k: v for k, v in path["reverse"].items() if k not in ("queue", "rate", "buffer")}, (), "path.reverse.")
+    others(path["reverse"], ("queue", "rate", "buffer"), "path.reverse.")
     for key in ("queue", "reverse.queue"):
         queue = _named(path["reverse"]["queue"] if key.startswith("reverse") else path["queue"])
         if queue["name"] not in ("droptail", "red", "adaptive-red"):
@@ -131,6 +124,7 @@ def unsupported(scenario: Scenario) -> list[str]:
         key = f"flow.{number}."
         others(flow, FLOW, key)
         cc, tcp = _named(flow["cc"]), _stack(scenario, flow)
+        ssthresh, counting, segments = tcp.get("initial_ssthresh"), tcp["byte_counting"], tcp["delayed_ack"]["segments"]
         name, form = cc["name"], cc.get("form", "published")
         if name not in LINUX:
             refuse(f"{key}cc", f"one of {', '.join(LINUX)}", name)
@@ -148,22 +142,18 @@ def unsupported(scenario: Scenario) -> list[str]:
             refuse(f"{key}slow_start", "standard" if linux else "standard or limited", slow_start["name"])
         if linux and tcp["recovery"] != "sack":
             refuse("tcp.recovery", f"sack with {name}, for which Agent/TCP/Linux stands", tcp["recovery"])
-        if tcp.get("initial_ssthresh") is not None and (linux or slow_start["name"] == "limited"):
-            refuse(
-                "tcp.initial_ssthresh", f"none with {name} and slow start {slow_start['name']}", tcp["initial_ssthresh"]
-            )
-        if name not in OWN and tcp["byte_counting"] == "per_ack" and tcp["delayed_ack"]["segments"] > 1:
+        if ssthresh is not None and (linux or slow_start["name"] == "limited"):
+            refuse("tcp.initial_ssthresh", f"none with {name} and slow start {slow_start['name']}", ssthresh)
+        if name not in OWN and counting == "per_ack" and segments > 1:
             refuse("tcp.byte_counting", f"abc with {name} and delayed ACKs, for it counts segments", "per_ack")
-        if name == "hstcp" and not linux and tcp["byte_counting"] != "per_ack" and tcp["delayed_ack"]["segments"] > 1:
-            refuse(
-                "tcp.byte_counting", "per_ack with hstcp and delayed ACKs, for ns-2 counts ACKs", tcp["byte_counting"]
-            )
-        if name == "scalable" and form == "linux" and tcp["delayed_ack"]["segments"] == 1:
+        if name == "hstcp" and not linux and counting != "per_ack" and segments > 1:
+            refuse("tcp.byte_counting", "per_ack with hstcp and delayed ACKs, for ns-2 counts ACKs", counting)
+        if name == "scalable" and form == "linux" and segments == 1:
             refuse("tcp.delayed_ack.segments", "2 with scalable in Linux's form, which adds 1/50 for each ACK", 1)
         if tcp["ecn"]:
             refuse("tcp.ecn", "false", "true")
-        if tcp["delayed_ack"]["segments"] > 2:
-            refuse("tcp.delayed_ack.segments", "1 or 2", tcp["delayed_ack"]["segments"])
+        if segments > 2:
+            refuse("tcp.delayed_ack.segments", "1 or 2", segments)
     return wrong
 
 
@@ -375,8 +365,8 @@ def _red(queue: Mapping[str, Any]) -> dict[str, object]:
     values: dict[str, object] = {"bytes_": "false", "queue_in_bytes_": "false", "adaptive_": int(adaptive)}
     values |= {"thresh_": 0, "maxthresh_": 0, "q_weight_": 0, "mean_pktsize_": 1500, "gentle_": "true", "wait_": "true"}
     for key, value in queue.items():
-        if (name := {**RED, **(ADAPTIVE if adaptive else {})}.get(key)) is not None and value != "automatic":
-            values[name] = str(value).lower()
+        if key in RED and value != "automatic":
+            values[RED[key]] = str(value).lower()
     values["linterm_"] = 1 / queue.get("max_p", 0.1)
     values["targetdelay_"] = _number(queue.get("target_delay", "5 ms"))
     if adaptive:
