@@ -427,13 +427,6 @@ def left_over(folder: Path, target: str, **record: object) -> Path:
     return own
 
 
-def test_what_a_killed_command_left_is_cleared(made: Run, tmp_path: Path):
-    own = left_over(tmp_path, "gone")
-    made.save(tmp_path / "out")
-    assert not own.exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_what_a_killed_command_left_within_results_is_no_obstacle(made: Run, tmp_path: Path):
     """A table or a plot is written into existing complete results."""
     made.save(tmp_path / "out")
