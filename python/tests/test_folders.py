@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from command_line import call
+from command_line import call, typed
 from kills import any_step, killed_at
 from sweep_scenarios import SMALL, file_of, small
 
@@ -174,21 +174,8 @@ def test_everything_that_commands_write_is_known(one: Path, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert not (out / "events.parquet").exists()
     both = tmp_path / "both"
-    arguments = [
-        "compare",
-        "--cc",
-        "reno,htcp",
-        "--duration",
-        "30s",
-        "--repeat",
-        "1",
-        "--rate",
-        "5Mbit/s",
-        "--out",
-        both,
-    ]
-    for more in ([], ["--force"]):
-        done = call(*arguments, *more)
+    for more in ("", "--force"):
+        done = typed(f"compare --cc reno,htcp --duration 30s --repeat 1 --rate 5Mbit/s --out {both} {more}")
         assert done.returncode == 0, done.stderr
         assert call("report", both).returncode == 0
     assert not temporary(tmp_path)
