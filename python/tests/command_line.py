@@ -3,6 +3,7 @@
 import contextlib
 import io
 import math
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,11 @@ def call(*arguments: str | Path, cwd: Path | None = None, encoding: str = "utf-8
         finally:
             pyplot.close("all")
     return Done(code, *(_written(stream) for stream in (out, err)))
+
+
+def typed(line: str, cwd: Path | None = None) -> Done:
+    """Carry out a command that is written as in a shell."""
+    return call(*shlex.split(line), cwd=cwd)
 
 
 def shown(text: str, folder: Path) -> str:

@@ -3,15 +3,18 @@
 `pytest --snapshot-update` writes the lines of new cases, and those that were changed on purpose, to `__snapshots__`.
 """
 
+<<<<<<< HEAD
 import os
 import shlex
 import subprocess
 import sys
+=======
+>>>>>>> cut-c
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from command_line import call, shown
+from command_line import shown, typed
 
 from elephan import cli
 from elephan.cli import COMMANDS
@@ -155,7 +158,7 @@ def test_wrong_input_is_named_with_exit_code_2(line: str, tmp_path: Path, monkey
         'duration = "3 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\nflow = [{ cc = "reno" }]\n'
     )
     monkeypatch.delenv("ELEPHAN_TOKEN", raising=False)
-    done = call(*shlex.split(line), cwd=tmp_path)
+    done = typed(line, tmp_path)
     assert done.returncode == 2
     assert shown(done.stderr, tmp_path) == snapshot
     assert not list(tmp_path.glob("results/*"))

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from command_line import ELEPHAN, call
+from command_line import ELEPHAN, call, typed
 
 import elephan
 from elephan.cli import parse
@@ -221,13 +221,13 @@ def shortened(line: str) -> str:
 def test_the_first_commands_of_a_reader_run(tmp_path: Path):
     """README's and the tutorial's. The other commands are carried out by `make slow`."""
     first = re.sub(r"--rate \S+", "--rate 10Mbit/s", shortened(command_lines(Path("README.md"))[0]))
-    done = call(*shlex.split(first), cwd=tmp_path)
+    done = typed(first, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "hstcp-fc" in done.stdout
     prepare(TUTORIAL, tmp_path)
     run, plot, *_ = command_lines(Path(TUTORIAL))
     for line in (run, plot):
-        done = call(*shlex.split(line), cwd=tmp_path)
+        done = typed(line, tmp_path)
         assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "results/first/summary.json").read_text())
     assert f"- **goodput** is {summary['goodput_bit_s'] / 1e6:.1f} Mbit/s" in Path(TUTORIAL).read_text()

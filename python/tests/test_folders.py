@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from command_line import call
+from command_line import call, typed
 from kills import any_step, killed_at
 from sweep_scenarios import SMALL, file_of, small
 
@@ -174,21 +174,8 @@ def test_everything_that_commands_write_is_known(one: Path, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert not (out / "events.parquet").exists()
     both = tmp_path / "both"
-    arguments = [
-        "compare",
-        "--cc",
-        "reno,htcp",
-        "--duration",
-        "30s",
-        "--repeat",
-        "1",
-        "--rate",
-        "5Mbit/s",
-        "--out",
-        both,
-    ]
-    for more in ([], ["--force"]):
-        done = call(*arguments, *more)
+    for more in ("", "--force"):
+        done = typed(f"compare --cc reno,htcp --duration 30s --repeat 1 --rate 5Mbit/s --out {both} {more}")
         assert done.returncode == 0, done.stderr
         assert call("report", both).returncode == 0
     assert not temporary(tmp_path)
@@ -425,13 +412,6 @@ def left_over(folder: Path, target: str, **record: object) -> Path:
     told = {"elephan": "0", "host": folders.socket.gethostname(), "pid": 1, "target": target, **record}
     (own / "lock").write_text(json.dumps(told))
     return own
-
-
-def test_what_a_killed_command_left_is_cleared(made: Run, tmp_path: Path):
-    own = left_over(tmp_path, "gone")
-    made.save(tmp_path / "out")
-    assert not own.exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_what_a_killed_command_left_within_results_is_no_obstacle(made: Run, tmp_path: Path):

@@ -145,18 +145,11 @@ def test_results_that_are_replaced_are_there_in_one_form_or_the_other(
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_sweep_loses_no_row(workers: str, shell: Shell, place: Path, moments: random.Random):
     file, out = write(place / "grid.toml", SMALL.replace("3 s", "60 s")), place / "results" / "out"
+    words = ("sweep", file, "--out", out, "--workers", workers)
     took = shell.run("sweep", file, "--out", place / "results" / "whole")
     kept: set[str] = set()
     for _ in range(KILLS):
-        shell.kill(
-            moments.uniform(shell.start_s, 0.5 * (shell.start_s + took)),
-            "sweep",
-            file,
-            "--out",
-            out,
-            "--workers",
-            workers,
-        )
+        shell.kill(moments.uniform(shell.start_s, 0.5 * (shell.start_s + took)), *words)
         data = elephan.Dataset(out)
         index = data.index() if (out / "sweep.json").exists() else None
         now = set(index["run"]) if index is not None and index.height else set()
@@ -164,7 +157,7 @@ def test_a_sweep_loses_no_row(workers: str, shell: Shell, place: Path, moments: 
         kept = now
         if now:
             assert data.losses() == []
-    shell.run("sweep", file, "--out", out, "--workers", workers)
+    shell.run(*words)
     assert f"{len(kept)} reused, 0 failed" in shell.said()
     assert_same(place / "results" / "whole", out)
     assert not left(place)

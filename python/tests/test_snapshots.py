@@ -4,14 +4,13 @@
 """
 
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from command_line import call, shown
+from command_line import call, shown, typed
 from sweep_scenarios import SMALL
 from typer import rich_utils
 from typer.core import TyperGroup
@@ -93,7 +92,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "small.toml").write_text(SMALL)
     printed = {"folder": str(folder)}
     for line in FIRST:
-        done = call(*shlex.split(line), cwd=folder)
+        done = typed(line, folder)
         assert done.returncode == 0, done.stderr
         printed[line] = done.stdout
     return printed
@@ -109,6 +108,6 @@ def test_tables(line: str, first: dict[str, str], snapshot, monkeypatch: pytest.
     folder = Path(first["folder"])
     # `cc list` shows the modules that this user has imported.
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-    done = call(*shlex.split(line), cwd=folder)
+    done = typed(line, folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert shown(done.stdout, folder) == snapshot

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from command_line import ELEPHAN, call
+from command_line import ELEPHAN, call, typed
 from own import CLASSES, MINE, scenario
 
 import elephan
@@ -29,10 +29,6 @@ def acting(folder: Path, what: str) -> str:
     text = MINE.replace("window->cwnd += window", f"{act}\n\twindow->cwnd += window", 1)
     path.write_text(f"#include <stdio.h>\n{text}")
     return f"lib:{path}"
-
-
-def called(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ELEPHAN, *words], capture_output=True, text=True, check=False)
 
 
 def test_an_isolated_run_gives_the_same_and_tells_its_progress(tmp_path: Path):
@@ -121,29 +117,18 @@ def test_the_process_of_a_run_ends_with_its_caller():
 
 
 def test_a_comparison_goes_on_without_the_algorithm_that_crashes(crash: str, tmp_path: Path):
-    words = (
-        "compare",
-        "--rate",
-        "20Mbit/s",
-        "--rtt",
-        "40ms",
-        "--duration",
-        "21s",
-        "--repeat",
-        "1",
-        "--out",
-        f"{tmp_path}/out",
-    )
-    done = call(*words, "--cc", f"reno,{crash}", "--isolate")
+    line = f"compare --rate 20Mbit/s --rtt 40ms --duration 21s --repeat 1 --out {tmp_path}/out --cc"
+    done = typed(f"{line} reno,{crash} --isolate")
     assert done.returncode == 1
     assert done.stderr == f"{crash}: expected a run to its end, found SIGSEGV in its process\n"
     assert "reno" in done.stdout
     assert "acts.c" not in done.stdout
     assert (tmp_path / "out" / "table.md").is_file()
-    alone = call(*words, "--cc", crash, "--isolate", "--force")
+    alone = typed(f"{line} {crash} --isolate --force")
     assert (alone.returncode, alone.stdout) == (2, "")
     # As the documentation tells, without it the command crashes.
-    assert called(*words, "--cc", f"reno,{crash}", "--force").returncode == -signal.SIGSEGV
+    crashes = subprocess.run([ELEPHAN, *line.split(), f"reno,{crash}", "--force"], capture_output=True, check=False)
+    assert crashes.returncode == -signal.SIGSEGV
 
 
 def test_a_run_and_a_sweep_tell_a_crash(crash: str, tmp_path: Path):
@@ -160,9 +145,7 @@ def test_a_run_and_a_sweep_tell_a_crash(crash: str, tmp_path: Path):
     assert rows["error"].null_count() == 4
     again = call("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
     assert "0 new, 6 reused, 2 failed" in again.stdout
-    one = call(
-        "run", str(file), "--set", "sweep={}", "--set", f"flow.cc={crash}", "--isolate", "--out", f"{tmp_path}/one"
-    )
+    one = typed(f"run {file} --set sweep={{}} --set flow.cc={crash} --isolate --out {tmp_path}/one")
     assert (one.returncode, one.stdout) == (2, "")
     assert "found SIGSEGV in its process" in one.stderr
     assert not (tmp_path / "one").exists()

@@ -1,5 +1,6 @@
 """`elephan new` creates code that compiles. Tested here: the files and lines of each, and that a refusal writes nothing."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -64,39 +65,38 @@ def in_order(file: Path, name: str) -> bool:
     return names == sorted(names)
 
 
-def test_an_algorithm_is_a_file_and_a_line(checkout: Path):
-    found = added(checkout, "cc", "illinois-test")
-    assert set(found) == {
-        "crates/cc/src/illinois_test.rs",
-        "crates/cc/src/lib.rs",
-        "crates/cc/src/registry.rs",
-        "docs/algorithms/illinois-test.md",
-    }
-    line = '    illinois_test::IllinoisTest { "illinois-test", "IllinoisTest", "Author Year"; }'
-    assert found["crates/cc/src/registry.rs"] == [line]
+@pytest.mark.parametrize(
+    ("words", "files", "line", "module"),
+    [
+        (
+            "cc illinois-test",
+            ("cc/src/illinois_test.rs", "cc/src/registry.rs", "algorithms/illinois-test.md"),
+            '    illinois_test::IllinoisTest { "illinois-test", "IllinoisTest", "Author Year"; }',
+            "pub mod illinois_test;",
+        ),
+        (
+            "queue blue",
+            ("net/src/blue.rs", "net/src/queue.rs", "queues/blue.md"),
+            '    blue::Blue { "blue", "Blue", "Author Year", judges BlueState }',
+            "mod blue;",
+        ),
+    ],
+)
+def test_an_algorithm_or_a_queue_discipline_is_a_file_and_a_line(
+    checkout: Path, words: str, files: tuple[str, ...], line: str, module: str
+):
+    found = added(checkout, *words.split())
+    source, registry, page = f"crates/{files[0]}", f"crates/{files[1]}", f"docs/{files[2]}"
+    crate = str(Path(source).with_name("lib.rs"))
+    assert set(found) == {source, registry, page, crate}
+    assert found[registry] == [line]
     # As listed: after the others.
-    registry = (checkout / "crates/cc/src/registry.rs").read_text()
-    assert registry.partition("\nregistry! {\n")[2].partition("\n}\n")[0].endswith(line)
-    assert found["crates/cc/src/lib.rs"] == ["pub mod illinois_test;"]
-    assert in_order(checkout / "crates/cc/src/lib.rs", "illinois_test")
-    formatted(checkout / "crates/cc/src/lib.rs")
-    assert "emplate" not in "".join(
-        [*found["crates/cc/src/illinois_test.rs"], *found["docs/algorithms/illinois-test.md"]]
-    )
-
-
-def test_a_queue_discipline_is_a_file_and_a_line(checkout: Path):
-    found = added(checkout, "queue", "blue")
-    assert set(found) == {
-        "crates/net/src/blue.rs",
-        "crates/net/src/lib.rs",
-        "crates/net/src/queue.rs",
-        "docs/queues/blue.md",
-    }
-    assert found["crates/net/src/queue.rs"] == ['    blue::Blue { "blue", "Blue", "Author Year", judges BlueState }']
-    assert found["crates/net/src/lib.rs"] == ["mod blue;"]
-    assert in_order(checkout / "crates/net/src/lib.rs", "blue")
-    formatted(checkout / "crates/net/src/lib.rs")
+    text = (checkout / registry).read_text()
+    assert re.search(r"^(registry|disciplines)! \{\n(.*?)\n\}\n", text, re.DOTALL | re.MULTILINE)[2].endswith(line)
+    assert found[crate] == [module]
+    assert in_order(checkout / crate, Path(source).stem)
+    formatted(checkout / crate)
+    assert "emplate" not in "".join([*found[source], *found[page]])
 
 
 def test_a_metric_is_a_line_and_its_formula(checkout: Path):
@@ -143,6 +143,7 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
         ("cc governor", "expected a name that crates/cc/src/registry.rs does not have, found 'governor'"),
         ("cc Illinois", "expected a name such as hybla or hstcp-fc, found 'Illinois'"),
         ("cc match", "expected a name such as hybla or hstcp-fc, found 'match'"),
+        ("cc hybla", "expected no docs/algorithms/hybla.md, found one"),
         ("cc ../x", "expected a name such as hybla or hstcp-fc, found '../x'"),
         ("queue pie", "expected a name that crates/net/src/queue.rs does not have, found 'pie'"),
         ("metric jain", "expected a name that crates/metrics/src/summary.rs does not have, found 'jain'"),
@@ -153,17 +154,10 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
     ],
 )
 def test_what_is_refused_writes_nothing(checkout: Path, words: str, what: str):
+    (checkout / "docs/algorithms/hybla.md").write_text("mine")
     before = texts(checkout)
     done = CliRunner().invoke(app, ["new", *words.split()])
     assert what in str(done.exception)
-    assert texts(checkout) == before
-
-
-def test_a_page_that_is_there_is_kept_and_nothing_else_written(checkout: Path):
-    (checkout / "docs/algorithms/hybla.md").write_text("mine")
-    before = texts(checkout)
-    done = CliRunner().invoke(app, ["new", "cc", "hybla"])
-    assert "expected no docs/algorithms/hybla.md, found one" in str(done.exception)
     assert texts(checkout) == before
 
 

@@ -16,7 +16,6 @@ from command_line import call
 import elephan
 from elephan import _core
 from elephan.api.scenario import dumbbell, flow
-from elephan.base.kinds import IMAGE, documented
 from elephan.engines import guest
 from elephan.engines.run import run as simulate
 from elephan.guest import image
@@ -328,12 +327,6 @@ def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
     entry(cache, "6.1.192")
     found = [loop._kernel(json.dumps(point.document, separators=(",", ":"))) for point, _ in sweep.expand()[:1]]
     assert found == [f" on Linux 6.1.192 {'0' * 16}"]
-
-
-def test_images_are_in_folders_of_elephan(cache):
-    folder = entry(cache, "6.1.1")
-    assert documented(folder) == IMAGE
-    IMAGE.load(folder)
 
 
 def test_the_command_line_builds_and_lists_images(tmp_path, cache):

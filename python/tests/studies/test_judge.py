@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from elephan.studies.reproduce.judge import (
-    Claim,
     Finding,
     Interval,
     Place,
@@ -193,8 +192,3 @@ def test_an_order_is_kept_only_by_intervals_that_are_apart():
     dead = Row("s", 100.0, None, Interval(math.nan, -math.inf, math.inf, 0), None, "dead")
     assert agreement([row(100.0, 100, 100), dead]) == Verdict.UNDECIDED
     assert agreement([row(100.0, 50, 150)]) == Verdict.UNDECIDED
-
-
-def test_a_claim_has_what_a_reader_needs():
-    claim = Claim("L17", "sentence", "population", "statistic", "bound")
-    assert (claim.rule, claim.tried) == ("every", "")

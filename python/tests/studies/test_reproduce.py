@@ -156,11 +156,15 @@ def made_up(lab):
 MADE_UP = Experiment("li2006/table-8.1", "A table", "li2006/symmetric", ("a choice",), made_up, quick=True)
 
 
+def put(folder, document, *, quick=False, engine="sim"):
+    place = report_place(folder, document["name"], quick=quick, engine=engine)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(document | {"quick": quick, "engine": engine}))
+
+
 def stored(folder, *, quick):
     document = report_of(MADE_UP, made_up(Lab(folder / "runs", quick=quick))) | {"code": code_version()}
-    place = report_place(folder, MADE_UP.name, quick=quick)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(document))
+    put(folder, document, quick=quick)
     return document
 
 
@@ -189,22 +193,14 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
 def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, MADE_UP.name, MADE_UP)
     report = stored(tmp_path, quick=False)
-    place = report_place(tmp_path, MADE_UP.name, quick=False, engine="ns2")
-    place.parent.mkdir(parents=True)
     assert (
         "*Second opinion*: None: it was run on the simulator only."
         in write_page(tmp_path, tmp_path / "page.md").read_text()
     )
-    place.write_text(json.dumps(report | {"engine": "ns2", "differences": ["reno: it counts ACKs"]}))
+    put(tmp_path, report | {"differences": ["reno: it counts ACKs"]}, engine="ns2")
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     assert "- In the column *ns-2*: reno: it counts ACKs" in (tmp_path / "page" / "li2006.md").read_text()
     assert "*Second opinion*: ns-2: refuted. Of the 1 places that fail here, 1 fail there too." in page
-
-
-def put(folder, document, *, quick=False, engine="sim"):
-    place = report_place(folder, document["name"], quick=quick, engine=engine)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(document | {"quick": quick, "engine": engine}))
 
 
 def test_a_new_report_replaces_that_of_the_same_experiment_and_engine_only(tmp_path, monkeypatch):
@@ -273,10 +269,7 @@ def test_theory_is_not_called_published_and_a_formula_is_no_simulation(tmp_path)
 
 def test_the_page_counts_what_a_kernel_could_run(tmp_path, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, MADE_UP.name, MADE_UP)
-    report = stored(tmp_path, quick=False)
-    place = report_place(tmp_path, MADE_UP.name, quick=False, engine="kernel")
-    place.parent.mkdir(parents=True)
-    place.write_text(json.dumps(report | {"engine": "kernel"}))
+    put(tmp_path, stored(tmp_path, quick=False), engine="kernel")
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     # Neither its theory nor the claim that it cannot test.
     assert "| kernel against printed measurement | 1 | 0 | 0 | 0 | 0 |" in page

@@ -22,7 +22,6 @@ def test_student_by_hand():
 
 def test_what_is_undefined_does_not_count_and_is_shown():
     assert Estimate.of([None, math.nan]).text(1) == "never"
-    assert Estimate.of([1.0, None]).text(1) == "1.0 (1/2)"
     assert Estimate.of([1.0, 3.0, None]).half_width == pytest.approx(12.706, abs=1e-3)
 
 

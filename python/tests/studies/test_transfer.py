@@ -39,9 +39,11 @@ class Server:
     token: str
     before: tuple[str, ...] = ()
 
-    def send(self, *arguments: object, wait: bool = True, stdin: Any = None) -> subprocess.Popen[str]:
+    def send(
+        self, *arguments: object, wait: bool = True, stdin: Any = None, program: tuple[object, ...] = (ELEPHAN,)
+    ) -> subprocess.Popen[str]:
         """Start a sender; by default wait for its end."""
-        words = [*self.before, ELEPHAN, "transfer", "send", *arguments, "--port", self.port, *PATIENT]
+        words = [*self.before, *program, "transfer", "send", *arguments, "--port", self.port, *PATIENT]
         process = subprocess.Popen(
             list(map(str, words)),
             env={**os.environ, "ELEPHAN_TOKEN": self.token},
@@ -218,27 +220,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     os.truncate(tmp_path / "file", 1 << 40)
     (tmp_path / "to").mkdir()
     with server(tmp_path / "to") as receiver:
-        words = [
-            "transfer",
-            "send",
-            tmp_path / "file",
-            "127.0.0.1",
-            "--port",
-            receiver.port,
-            "--pace",
-            "40Mbit/s",
-            *PATIENT,
-        ]
-        sender = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED + HEARD, *map(str, words)],
-            env={**os.environ, "ELEPHAN_TOKEN": receiver.token},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        program = (sys.executable, "-c", INTERRUPTED + HEARD)
+        sender = receiver.send(tmp_path / "file", "127.0.0.1", "--pace", "40Mbit/s", program=program)
+        _, err = sender.communicate()
         assert sender.returncode == 130
-        last = "interrupted; the receiver keeps what has arrived; run the same command again to go on\n"
-        assert sender.stderr.endswith(last)
+        assert err.endswith("interrupted; the receiver keeps what has arrived; run the same command again to go on\n")
         receiver.process.send_signal(signal.SIGINT)
         _, err = receiver.process.communicate()
         assert "the sender's next attempt goes on with it" in err

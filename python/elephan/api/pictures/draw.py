@@ -23,7 +23,7 @@ ROW = 0.17
 # Height of a line of the title or of the note.
 LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
-# Estimates have a marker and a dash for each line, which are told apart in grey, and stand side by side: so far, in points.
+# Estimates have a marker and a dash for each line, which distinguish them in grey, and stand side by side: so far, in points.
 MARKERS = "os^DvPX*"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
 BESIDE, MOST_BESIDE = 3.0, 12.0
