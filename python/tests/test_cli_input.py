@@ -3,13 +3,9 @@
 `pytest --snapshot-update` writes the lines of new cases, and those that were changed on purpose, to `__snapshots__`.
 """
 
-<<<<<<< HEAD
 import os
-import shlex
 import subprocess
 import sys
-=======
->>>>>>> cut-c
 from pathlib import Path
 from unittest import mock
 
@@ -173,7 +169,7 @@ def test_wrong_input_is_named_with_exit_code_2(line: str, tmp_path: Path, monkey
 )
 def test_a_lack_of_memory_is_one_line(error: Exception, line: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cli, "app", mock.Mock(side_effect=error))
-    done = call("run", "two-flows")
+    done = typed("run two-flows")
     assert (done.returncode, done.stderr) == (1, f"{line}\n")
 
 

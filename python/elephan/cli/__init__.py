@@ -60,7 +60,7 @@ GROUPS = {
         "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
     },
     "Look at results": {
-        "plot": "Draw one picture of results: a quantity over time, a distribution, a map.",
+        "plot": "Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep.",
         "report": "Write the results of a run, a comparison, a sweep, a reproduction or a path as one file.",
         "ui": "Open a local web page: start runs, watch and change them live, view results.",
     },
