@@ -21,6 +21,7 @@ import elephan
 from elephan.api.run import Run
 from elephan.base import folders
 from elephan.base.text import file_names
+from elephan.studies.reproduce import lab
 from elephan.studies.reproduce.lab import Lab
 
 ONE = """
@@ -333,7 +334,7 @@ def test_a_reproduction_that_is_killed_at_any_step_goes_on(
     counts: Callable[[str, object], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """What its store has is whole, and is not run again."""
-    monkeypatch.setattr(Lab, "_at_once", lambda _: 1)
+    monkeypatch.setattr(lab, "core_count", lambda: 1)
     keys = {"rate": "10 Mbit/s", "rtt": "20 ms", "flows": [elephan.flow("reno")], "duration": "1 s"}
     scenarios = [elephan.dumbbell(**keys, seed=seed) for seed in (1, 2)]
     whole = [run.summary for run in Lab(tmp_path / "whole").run(scenarios)]
@@ -343,14 +344,14 @@ def test_a_reproduction_that_is_killed_at_any_step_goes_on(
         steps = killed_at(stop, lambda store=store: Lab(store).run(scenarios), monkeypatch, counts)
         known = [path for path in store.glob("*") if not path.name.startswith(".")]
         assert all(Run.load(path).summary in whole for path in known), stop
-        lab = Lab(store)
-        assert [run.summary for run in lab.run(scenarios)] == whole
+        again = Lab(store)
+        assert [run.summary for run in again.run(scenarios)] == whole
         # A run that was whole and had no name yet may get it now.
-        assert lab.made <= 2 - len(known)
+        assert again.made <= 2 - len(known)
         # As the next command that writes there does.
         folders.clear(store)
         assert not temporary(store)
-        reused.add(2 - lab.made)
+        reused.add(2 - again.made)
         if steps < stop:
             break
     else:
