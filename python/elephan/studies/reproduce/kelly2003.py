@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -298,8 +299,9 @@ def figure_3(report: Chapter) -> None:
     # Not every engine can run them.
     with suppress(UnsuitableError):
         arms = [arm("", {"system": "Scalable TCP", "p": p}) for p in high]
-        means = (np.mean([_above_legacy(run) for run in runs]) for runs in lab.runs(arms, lab.pick(5, 2)))
-        shares = ", ".join(f"{significant(float(mean), 2)} % at {p:g}" for p, mean in zip(high, means, strict=True))
+        repeated = lab.runs(arms, lab.pick(5, 2))
+        above = ([100 * float(np.mean(_measured_windows(run) > LEGACY_WINDOW)) for run in runs] for runs in repeated)
+        shares = ", ".join(f"{significant(fmean(of_p), 2)} % at {p:g}" for p, of_p in zip(high, above, strict=True))
         report.notes.append(
             f"K02: the share of time in which the window of Scalable TCP is above 16 segments: {shares}."
         )
@@ -339,11 +341,6 @@ def figure_3(report: Chapter) -> None:
         return figure
 
     report.draw = draw
-
-
-def _above_legacy(run: Run) -> float:
-    """The share of samples with a window above 16 segments, in %."""
-    return 100 * float(np.mean(_measured_windows(run) > LEGACY_WINDOW))
 
 
 def _swing(buffer: float) -> float:

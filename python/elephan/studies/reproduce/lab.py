@@ -81,21 +81,20 @@ def claims(source: str) -> Mapping[str, Mapping[str, str]]:
 
 def printed(source: str, locator: str, metric: str, scenario_id: str = "") -> dict[str, tuple[float, float | None]]:
     """The published values of a source at `locator` for each system: value and uncertainty. `metric` is a part of the metric's name."""
-    found = {}
-    for row in figures(source):
-        fits = row["locator"].startswith(locator) and metric in row["metric"] and scenario_id in row["scenario_id"]
-        if fits and row["value"]:
-            found[row["system"]] = (float(row["value"]), _number(row["uncertainty"]))
-    return found
+    return {
+        row["system"]: (float(row["value"]), _number(row["uncertainty"]))
+        for row in _printed(source, locator, metric)
+        if scenario_id in row["scenario_id"] and row["value"]
+    }
 
 
 def number(source: str, locator: str, metric: str, **columns: str) -> float:
     """The first published number of a source at `locator`. `metric` is a part of the metric's name, other columns are as given."""
-    return next(
-        float(row["value"])
-        for row in figures(source)
-        if row["locator"].startswith(locator) and metric in row["metric"] and columns.items() <= row.items()
-    )
+    return next(float(row["value"]) for row in _printed(source, locator, metric) if columns.items() <= row.items())
+
+
+def _printed(source: str, locator: str, metric: str) -> Iterator[Mapping[str, str]]:
+    return (row for row in figures(source) if row["locator"].startswith(locator) and metric in row["metric"])
 
 
 def _number(text: str) -> float | None:
@@ -301,8 +300,7 @@ class Lab:
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
         cancel = _core.Cancel()
-        # In real time one run at a time, whose links need a processor of their own.
-        local = ThreadPoolExecutor(1 if self.engine == "linux" else core_count())
+        local = ThreadPoolExecutor(self._at_once())
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
         waiting: dict[Future[Run], Path] = {}
@@ -327,6 +325,10 @@ class Lab:
             raise
         finally:
             local.shutdown(cancel_futures=True)
+
+    def _at_once(self) -> int:
+        # In real time one, whose links need a processor of their own.
+        return 1 if self.engine == "linux" else core_count()
 
     def compare(self, quantities: Sequence[Quantity], band: float, looks: Sequence[int]) -> tuple[Row, ...]:
         """Compare published numbers with ours; repeats are added while a row is undecided."""

@@ -35,15 +35,11 @@ def changed_alone(lab: Lab, changes: Sequence[Change], metrics: Sequence[Metric]
             suitable.append((what, system, pair))
         except UnsuitableError:
             refused.append(f"{what} ({system})")
-    flat = iter(lab.runs([arm for *_, pair in suitable for arm in pair], repeats))
+    found = lab.runs([arm for *_, pair in suitable for arm in pair], repeats)
     rows = []
-    for what, system, _ in suitable:
-        before, after = next(flat), next(flat)
-        cells = [
-            " → ".join(Estimate.of([metric.read(run.summary) for run in runs]).text() for runs in (before, after))
-            for metric in metrics
-        ]
-        rows.append([what, system, *cells])
+    for (what, system, _), *both in zip(suitable, found[::2], found[1::2], strict=True):
+        read = ([Estimate.of([metric.read(run.summary) for run in runs]).text() for runs in both] for metric in metrics)
+        rows.append([what, system, *map(" → ".join, read)])
     heads = [*text_heads("choice", "system"), *(Head(metric.name, metric.short_unit) for metric in metrics)]
     report.notes.append(of_markdown(heads, rows).to_markdown().rstrip())
     if refused:

@@ -87,12 +87,6 @@ def numbers(
     return made
 
 
-def _compare(report: Chapter, number: str) -> None:
-    """Compare a table, and show beside it what each other set of choices makes of it."""
-    for scenario in TABLES[number].scenarios:
-        _show(report, number, scenario, *numbers(number, scenario), variants=cells.whole_sets(report.lab))
-
-
 def _show(
     report: Chapter, number: str, scenario: str, *rows: Rows, name: str = "", unit: str = "", **more: Any
 ) -> None:
@@ -104,20 +98,24 @@ def _show(
     report.rows(group, unit or table.unit, *rows, band=table.band, looks=table.looks, **more)
 
 
-def _fast(report: Chapter, number: str, scenario: str) -> None:
-    """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
-    (fast,) = numbers(number, scenario, systems=("FAST",))
-    later = report.quantities(fast, cells.LATER)
-    _show(report, number, scenario, later, name=cells.LATER.removeprefix(f"{AS_PRINTED}, "))
-    _show(report, number, scenario, fast.at(set={"flow.cc": LARGE_ALPHA}), name="FAST's alpha 200 at every rate")
+def _compare(report: Chapter, number: str, *of_fast: str) -> None:
+    """Compare a table, and show beside it what each other set of choices makes of it.
+
+    In scenarios `of_fast` show too what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate.
+    """
+    for scenario in TABLES[number].scenarios:
+        _show(report, number, scenario, *numbers(number, scenario), variants=cells.whole_sets(report.lab))
+    for scenario in of_fast:
+        (fast,) = numbers(number, scenario, systems=("FAST",))
+        later = report.quantities(fast, cells.LATER)
+        _show(report, number, scenario, later, name=cells.LATER.removeprefix(f"{AS_PRINTED}, "))
+        _show(report, number, scenario, fast.at(set={"flow.cc": LARGE_ALPHA}), name="FAST's alpha 200 at every rate")
 
 
 @cells.on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_1(report: Chapter) -> None:
     """Goodput in all four scenarios."""
-    _compare(report, "8.1")
-    for scenario in (cells.SYMMETRIC, cells.SMALL):
-        _fast(report, "8.1", scenario)
+    _compare(report, "8.1", cells.SYMMETRIC, cells.SMALL)
     for scenario in SCENARIOS:
         rows, changed = numbers("8.1", scenario, cells.goodput), "goodputs in units of 10^6 bit/s"
         _show(report, "8.1", scenario, *rows, name="in 10^6 bit/s", unit="Mbit/s", changed=changed)
@@ -133,9 +131,7 @@ def table_8_1(report: Chapter) -> None:
 @cells.on_cells("table-8.2", "Fairness and friendliness of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_2(report: Chapter) -> None:
     """Fairness in all four scenarios."""
-    _compare(report, "8.2")
-    for scenario in (cells.SYMMETRIC, cells.SMALL, cells.LARGE):
-        _fast(report, "8.2", scenario)
+    _compare(report, "8.2", cells.SYMMETRIC, cells.SMALL, cells.LARGE)
     for scenario in SCENARIOS:
         rows, time = numbers("8.2", scenario, partial(cells.fairness, of=cells.whole)), "over the whole measured time"
         _show(report, "8.2", scenario, *rows, name=time, changed=f"fairness {time}, instead of its second half")
@@ -165,8 +161,7 @@ def table_8_2(report: Chapter) -> None:
 @cells.on_cells("table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_3(report: Chapter) -> None:
     """The convergence time of the second flow."""
-    _compare(report, "8.3")
-    _fast(report, "8.3", cells.SYMMETRIC)
+    _compare(report, "8.3", cells.SYMMETRIC)
     fair = "the time until the second flow has 0.8 of a fair share, instead of its own average"
     median = "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end"
     for name, read, changed in (("medians", cells.converged, median), ("to a fair share", cells.shared, fair)):
@@ -188,9 +183,7 @@ def table_8_3(report: Chapter) -> None:
 @cells.on_cells("table-8.4", "Overhead, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
 def table_8_4(report: Chapter) -> None:
     """Overhead in all four scenarios, in both readings of the column."""
-    _compare(report, "8.4")
-    for scenario in (cells.SYMMETRIC, cells.SMALL):
-        _fast(report, "8.4", scenario)
+    _compare(report, "8.4", cells.SYMMETRIC, cells.SMALL)
     variants = {name: f"{PER_BIT}, and {changed}" for name, changed in cells.whole_sets(report.lab).items()}
     for scenario in SCENARIOS:
         rows, name = numbers("8.4", scenario, _per_bit), "bytes for each bit"
