@@ -92,6 +92,14 @@ class Commands(TyperGroup):
             for name, text in commands.items():
                 self.add_command(get_command(_named(name, text, group)), name)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options. Those of completion, which docs/terminal.md explains, are not in the help."""
+        found = super().get_params(ctx)
+        for parameter in found:
+            parameter.hidden = "completion" in (parameter.name or "")
+            parameter.metavar = ""
+        return found
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name, with its options."""
         if args and args[0] in COMMANDS:
@@ -117,6 +125,14 @@ def _plain(command: Any) -> Any:
             parameter.metavar = parameter.metavar or parameter.name.upper()
         elif parameter.is_flag:
             parameter.metavar = ""
+    # The option of the help is made with the others.
+    options = command.get_params
+
+    def get_params(context: Any) -> Any:
+        command.get_help_option(context).metavar = ""
+        return options(context)
+
+    command.get_params = get_params
     for below in getattr(command, "commands", {}).values():
         _plain(below)
     return command
@@ -125,7 +141,6 @@ def _plain(command: Any) -> Any:
 app = typer.Typer(
     cls=Commands,
     help="A laboratory for congestion control on long fat networks.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=HELP,
 )
@@ -137,13 +152,33 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+# What is shown where no command is given.
+FIRST = """\
+Elephan, a laboratory for congestion control on long fat networks
+
+Compare algorithms on a path, with 95 % confidence intervals over repeats:
+    elephan compare --rate 1Gbit/s --rtt 50ms --cc cubic,bbr,htcp
+
+Run a scenario file, or an example, and draw what happened:
+    elephan run two-flows
+    elephan plot cwnd results/two-flows
+
+See what works on this machine, and what to install for the rest:
+    elephan doctor
+
+All commands: elephan --help; the options of one: elephan COMMAND --help
+"""
+
+
+@app.callback(invoke_without_command=True)
 def _root(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        Terminal().message(FIRST.rstrip())
 
 
 def parse(line: str) -> None:

@@ -11,6 +11,8 @@ from sweep_scenarios import SMALL, fail_at, small
 
 import elephan
 from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.query import query
+from elephan.studies.sweeps.tables import records
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,23 @@ def test_metrics_are_columns_where_there_are_none(grid: Path):
         "queueing (ms, mean)",
     ]
     assert len(made.rows) == 6
+
+
+def test_a_flow_has_metrics_of_its_own(grid: Path):
+    wanted = ["goodput.1", "goodput.2", "share.2", "cwnd.1"]
+    (made,) = elephan.studies.sweeps.table(grid, metrics=wanted)
+    heads = ("goodput, flow 1 (Mbit/s)", "goodput, flow 2 (Mbit/s)", "share, flow 2 (% of goodput)")
+    assert [head.line for head in made.head][2:] == [*heads, "mean cwnd, flow 1 (segments)"]
+    found = {(one["path.rtt"], one["flow.cc"], one["metric"]): one for one in records(grid, metrics=wanted)}
+    flows = elephan.Dataset(grid).flow_summaries().filter(pl.col("path.rtt") == "20 ms", pl.col("flow.cc") == "htcp")
+    goodput = [flows.filter(flow=flow)["goodput_bit_s"] for flow in (0, 1)]
+    assert found["20 ms", "htcp", "goodput.2"]["mean"] == pytest.approx(goodput[1].mean())
+    assert found["20 ms", "htcp", "share.2"]["mean"] == pytest.approx((goodput[1] / (goodput[0] + goodput[1])).mean())
+    assert {found["20 ms", "htcp", one]["unit"] for one in wanted} == {"bit/s", "1", "segments"}
+    shown = query(grid, "select max(goodput_bit_s) from flow_summaries")
+    assert shown.schema.field(0).metadata == {b"unit": b"bit/s"}
+    with pytest.raises(elephan.ScenarioError, match=r"^goodput\.3: expected a flow: a number from 1 to 2, or one of"):
+        elephan.studies.sweeps.table(grid, metrics=["goodput.3"])
 
 
 def test_settings_are_not_mixed_in_a_cell(grid: Path):

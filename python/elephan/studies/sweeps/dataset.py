@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError
+from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside
 from elephan.base.errors import FailedError
 from elephan.base.kinds import SWEEP
@@ -137,6 +138,17 @@ class Dataset:
         frame = self.index()
         short = self.short_names(frame)
         return frame.rename({column: name for column, name in short.items() if column in frame.columns})
+
+    def flow_summaries(self) -> pl.DataFrame:
+        """A row for each flow of each run: the settings, the number of the flow from 0 on, and its figures."""
+        of_a_run = ("run", "point", "repeat", "seed", *self.description()["settings"])
+        index = self.index(long=True).filter(status="ok")
+        rows = [
+            {**{key: row[key] for key in of_a_run}, "flow": number, **flow.scalars()}
+            for row in index.iter_rows(named=True)
+            for number, flow in enumerate(Summary.from_dict(json.loads(row["summary"])).flows)
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def samples(self, name: str) -> list[Path]:
         """The parts of `flows`, `queues` or `transfers` that count. Raises `SweepError` if one is missing or incomplete."""

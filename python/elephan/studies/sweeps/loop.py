@@ -376,21 +376,7 @@ class Sweep:
         figures of a flow, whose names have the units. Flows count from 0.
         """
         data = Dataset(self.folder)
-        if rows == "runs":
-            return data.runs()
-        index = data.index(long=True).filter(status="ok")
-        return pl.DataFrame(
-            [
-                {
-                    **{key: row[key] for key in ("run", "point", "repeat", "seed", *self._settings)},
-                    "flow": number,
-                    **flow.scalars(),
-                }
-                for row in index.iter_rows(named=True)
-                for number, flow in enumerate(Summary.from_dict(json.loads(row["summary"])).flows)
-            ],
-            infer_schema_length=None,
-        )
+        return data.runs() if rows == "runs" else data.flow_summaries()
 
     def to_pandas(self, rows: Literal["runs", "flows"] = "runs") -> Any:
         """As `to_polars`, for pandas, which has to be installed. Raises `FailedError` if it is not."""

@@ -55,7 +55,7 @@ def plot(
     keeps the runs with these settings. The name of a kind of picture that many runs have, such as `fairness-map`, gives that.
     Raises `ScenarioError` for a wrong name, and where a key that varies is in none of these.
     """
-    chosen = Selection.of(folder, where)
+    chosen = Selection.of(folder, where, [metric, *([over] if over else [])])
     if metric in KINDS and KINDS[metric].runs is not None:
         runs = runs_of(chosen.frame, chosen.settings)
         text = f"{len(runs.settings):,} runs over {', '.join(runs.keys)}"

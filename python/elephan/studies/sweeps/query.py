@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError
-from elephan.api.metrics import declared_columns
+from elephan.api.metrics import declared_columns, metrics_of
 from elephan.api.run import TABLES
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
@@ -26,8 +26,9 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
 
     Columns of numbers have their unit in their metadata, where it is that of a column of the sweep or of an aggregate of one.
 
-    `runs` has a row for each run, with short names; `summaries` has its scenario and summary as JSON; `flows`, `queues`, ...
-    have the samples. Raises `ScenarioError` for SQL that cannot be run, and `SweepError` if a part cannot be read.
+    `runs` has a row for each run, with short names; `flow_summaries` one for each flow of each run; `summaries` has its
+    scenario and summary as JSON; `flows`, `queues`, ... have the samples. Raises `ScenarioError` for SQL that cannot be run,
+    and `SweepError` if a part cannot be read.
     """
     data = Dataset(folder)
     runs = data.runs()
@@ -41,11 +42,13 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
             for name in wanted:
                 with suppress(SweepError) if sql is None else nullcontext():
                     _view(connection, name, "*", data.samples(name))
-            if sql is None or "summaries" in sql:
+            if sql is None or "flow_summaries" in sql:
+                connection.register("flow_summaries", data.flow_summaries().to_arrow())
+            if sql is None or re.search(r"\bsummaries\b", sql):
                 _view(connection, "summaries", "run, scenario, summary", data.index_parts())
             if sql is None:
                 listed = connection.sql(COLUMNS).to_arrow_table()
-                units = {table: _units(data, table) for table in (*wanted, "runs", "summaries")}
+                units = {table: _units(data, table) for table in (*wanted, "runs", "summaries", "flow_summaries")}
                 rows = zip(*(column.to_pylist() for column in listed.columns), strict=True)
                 listed_units = [
                     None if kind == "VARCHAR" else units[table].get(name, "1") for table, name, kind in rows
@@ -54,7 +57,9 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
             found = connection.sql(sql)
             if found is None:
                 return pa.table({})
-            return _with_units(found.to_arrow_table(), _units(data, *wanted, "runs"), _aliases(connection, sql))
+            return _with_units(
+                found.to_arrow_table(), _units(data, *wanted, "runs", "flow_summaries"), _aliases(connection, sql)
+            )
     except duckdb.Error as error:
         for name in wanted:
             _whole(data, name)
@@ -64,6 +69,8 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
 def _units(data: Dataset, *tables: str) -> dict[str, str]:
     """The unit of each column of these tables."""
     units = {name: one["unit"] for (table, name), one in declared_columns().items() if table in tables}
+    if "flow_summaries" in tables:
+        units |= {metric.column: names.unit(metric.column) for metric in metrics_of("FlowSummary")}
     if "runs" in tables:
         of_runs = {column: column for column in names.OF_A_RUN} | data.short_names(data.index())
         units |= {name: names.unit(column) for column, name in of_runs.items()}

@@ -13,7 +13,7 @@ from elephan.api.metrics import METRICS, Centre, Metric, bounds
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.studies.statistics import NOTABLE, Estimate, Interval, Paired, holm, notable
-from elephan.studies.sweeps import names
+from elephan.studies.sweeps import flows, names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 
 # The metrics of a table if none is requested.
@@ -43,14 +43,18 @@ class Selection:
     failed: int
 
     @classmethod
-    def of(cls, folder: str | Path, where: Mapping[str, str] | None = None) -> "Selection":
-        """Read the index, and keep the runs whose settings match `where`."""
+    def of(cls, folder: str | Path, where: Mapping[str, str] | None = None, metrics: Sequence[str] = ()) -> "Selection":
+        """Read the index, with the `metrics` of single flows, and keep the runs whose settings match `where`."""
         data = Dataset(folder)
         settings = data.description()["settings"]
-        frame = data.index()
+        of_flows = [name for name in metrics if flows.metric(name) is not None]
+        frame = data.index(long=bool(of_flows))
         if frame.is_empty():
             raise SweepError(f"{folder}: expected runs, found none yet")
         short = data.short_names(frame)
+        if of_flows:
+            frame = flows.with_metrics(frame, of_flows).drop("summary", "scenario")
+            short |= {name: name for name in of_flows}
         for key, value in (where or {}).items():
             column = names.find(key, short, "--where")
             kept = [one for one in frame[column].unique(maintain_order=True) if names.same(names.shown(one), value)]
@@ -98,7 +102,7 @@ def metric_of(column: str, values: Sequence[float | None]) -> Metric:
     A metric is shown as in every command, with at least two digits of the largest value.
     """
     largest = max((abs(value) for value in values if value is not None), default=0.0)
-    if metric := SHOWN.get(column):
+    if metric := SHOWN.get(column) or flows.metric(column):
         return replace(metric, digits=max(metric.digits, _decimals(largest * metric.factor, 2)))
     unit = names.unit(column)
     if unit == "s" and 0 < largest < 1:
@@ -128,7 +132,7 @@ def table(
     `rows` and `cols` are keys of the sweep. If neither is given, all keys are `rows`. A cell is the mean over repeats and
     half of its 95 % interval, or the median and its interval.
     """
-    chosen = Selection.of(folder, where)
+    chosen = Selection.of(folder, where, metrics)
     cells = estimates(chosen, rows, cols, metrics, interval, centre)
     row_keys, col_keys = _keys(chosen, rows, cols)
     columns = chosen.metrics(metrics)
@@ -215,9 +219,17 @@ def estimates(
     found = {}
     for values, group in groups:
         for metric in columns:
-            estimate = Estimate.of(group[metric].to_list(), interval, centre, bounds(metric))
+            of_a_flow = flows.metric(metric)
+            within = bounds(metric) if of_a_flow is None else of_a_flow.bounds or (0.0, math.inf)
+            estimate = Estimate.of(group[metric].to_list(), interval, centre, within)
             found[tuple(values[: len(row_keys)]), tuple(values[len(row_keys) :]), metric] = estimate
     return found
+
+
+def _unit(column: str) -> str:
+    """The SI unit of a column, also of a metric of a flow."""
+    of_a_flow = flows.metric(column)
+    return names.unit(column if of_a_flow is None else of_a_flow.column)
 
 
 def records(
@@ -231,13 +243,13 @@ def records(
     centre: Centre = "mean",
 ) -> list[dict[str, Any]]:
     """The same estimates for programs: one for each cell and metric, in SI units, with the keys of the cell as text."""
-    chosen = Selection.of(folder, where)
+    chosen = Selection.of(folder, where, metrics)
     keys = [key for part in _keys(chosen, rows, cols) for key in part]
     return [
         {
             **dict(zip(keys, map(str, (*row, *col)), strict=True)),
             "metric": names.short_metric(metric),
-            "unit": names.unit(metric),
+            "unit": _unit(metric),
             **vars(estimate),
         }
         for (row, col, metric), estimate in estimates(chosen, rows, cols, metrics, interval, centre).items()
@@ -258,7 +270,7 @@ class Pairs:
         cls, folder: str | Path, key: str, both: tuple[str, str], metric: str, where: Mapping[str, str] | None
     ) -> Self:
         """Compare the runs that have the same seed."""
-        chosen = Selection.of(folder, where)
+        chosen = Selection.of(folder, where, [metric])
         column = chosen.column(key, "--between")
         (measured,) = chosen.metrics([metric])
         known = [names.shown(one) for one in chosen.frame[column].unique(maintain_order=True)]
@@ -306,7 +318,7 @@ class Pairs:
             {
                 **dict(zip(self.others, map(str, values), strict=True)),
                 "metric": names.short_metric(self.metric),
-                "unit": names.unit(self.metric),
+                "unit": _unit(self.metric),
                 "pairs": pair.pairs,
                 "first": self.both[0],
                 "second": self.both[1],
