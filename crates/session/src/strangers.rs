@@ -81,7 +81,7 @@ impl Drop for Stranger<'_> {
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
+        IpAddr::V4(address) => address.into(),
     }
 }
 
