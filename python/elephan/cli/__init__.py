@@ -94,7 +94,7 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options. Those of completion, which docs/terminal.md explains, are not in the help."""
-        found = super().get_params(ctx)
+        found: list[Any] = super().get_params(ctx)
         for parameter in found:
             parameter.hidden = "completion" in (parameter.name or "")
             parameter.metavar = ""
