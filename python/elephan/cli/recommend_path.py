@@ -23,7 +23,9 @@ def for_path(
     """Print the ranking, and write it and the prediction of the best way into `folder`."""
     amount = _core.quantity(size) if size is not None else None
     if amount is None or amount[1] != "bytes" or amount[0] <= 0:
-        raise _core.ScenarioError(f'--size: expected an amount of data such as "1TB", found {size!r}')
+        raise _core.ScenarioError(
+            f'--size: expected an amount of data such as "1TB", found {"none" if size is None else repr(size)}'
+        )
     if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in streams) or not streams:
         raise _core.ScenarioError(
             f"--streams: expected numbers from 1 to 256, separated by commas, found {','.join(streams)!r}"

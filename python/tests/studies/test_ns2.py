@@ -114,6 +114,7 @@ def test_without_the_tool_the_error_says_what_to_install(monkeypatch):
         ({"flow.cc": "fast"}, "flow.0.cc: ns-2: expected one of"),
         ({"flow.0.size": "1 MB"}, "flow.0.size: ns-2: expected none, found 1 MB"),
         ({"path.queue": "codel"}, "path.queue: ns-2: expected droptail, red or adaptive-red, found codel"),
+        ({"path.reverse.queue": "red"}, "path.reverse.queue: ns-2: expected droptail, found red"),
         ({"flow.0.cc": "htcp", "flow.0.slow_start": "limited"}, "flow.0.slow_start: ns-2: expected standard, found limited"),
         ({"flow.0.cc": '{name="bic", beta=0.7}'}, "flow.0.cc.beta: ns-2: expected its default, found 0.7"),
         ({"flow.0.cc": '{name="htcp", rtt_scaling="seconds"}'}, "flow.0.cc.rtt_scaling: ns-2: expected reference or off"),

@@ -290,8 +290,8 @@ class Claim:
 
     `sentence` is what the source says, in our words, of the `population` of points; `statistic` is what is read at each of
     them, `bound` what it must keep and where that comes from. The claim holds if `every` place holds, or if `some` does.
-    A claim `by` formula needs no measurement. The three lines of a refuted claim: what was `tried` to make it hold; an
-    `oracle`, why neither ns-2 nor a kernel can answer, if so; and what it `means` for a reader of the source.
+    The three lines of a refuted claim: what was `tried` to make it hold; an `oracle`, why neither ns-2 nor a kernel can answer,
+    if so; and what it `means` for a reader of the source.
     """
 
     id: str

@@ -112,12 +112,10 @@ def unsupported(scenario: Scenario) -> list[str]:
     path = document["path"]
     others(path, PATH, "path.")
     others(path["reverse"], ("queue", "rate", "buffer"), "path.reverse.")
-    for key in ("queue", "reverse.queue"):
-        queue = _named(path["reverse"]["queue"] if key.startswith("reverse") else path["queue"])
-        if queue["name"] not in ("droptail", "red", "adaptive-red"):
-            refuse(f"path.{key}", "droptail, red or adaptive-red", queue["name"])
-        elif key.startswith("reverse") and queue["name"] != "droptail":
-            refuse(f"path.{key}", "droptail", queue["name"])
+    if (queue := _named(path["queue"])["name"]) not in ("droptail", "red", "adaptive-red"):
+        refuse("path.queue", "droptail, red or adaptive-red", queue)
+    if (queue := _named(path["reverse"]["queue"])["name"]) != "droptail":
+        refuse("path.reverse.queue", "droptail", queue)
     if path.get("loss") and path["loss"]["name"] != "random":
         refuse("path.loss", "random losses", path["loss"]["name"])
     for number, flow in enumerate(document["flow"]):
