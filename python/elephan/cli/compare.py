@@ -9,6 +9,7 @@ from elephan import _core
 from elephan.api.metrics import METRICS
 from elephan.api.scenario import dumbbell, flow
 from elephan.base.folders import default, new_folder
+from elephan.base.table import Head
 from elephan.cli import FAILED, complete
 from elephan.cli.options import Force, Isolate, Large, command_line, given_as, words
 from elephan.cli.output import Columns, Form, chosen, err, named, out, show_estimates, told
@@ -33,7 +34,14 @@ app = command_line()
 def compare(
     cc: Annotated[
         str, typer.Option(help="Algorithms, separated by commas.", autocompletion=complete.list_of(complete.cc_names))
-    ] = "reno, hstcp, scalable, htcp, bic, fast, ltcp",
+    ] = "reno, cubic, bbr, hstcp, scalable, htcp, bic, fast, ltcp",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Let one flow of each meet flows of this algorithm: shares and harm.",
+            autocompletion=complete.one_of(complete.cc_names),
+        ),
+    ] = None,
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
     rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
     buffer: Annotated[
@@ -61,14 +69,18 @@ def compare(
     if not names:
         raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
     _last(duration, start_within, flows)
-    wanted = named(columns, [metric.head for metric in METRICS])
+    if against is not None and flows < 2:
+        raise _core.ScenarioError(f"--flows: expected at least 2 with --against, found {flows}")
+    of_rivals = ("share", "others' share", "harm") if against is not None else ()
+    wanted = named(columns, [*(metric.head for metric in METRICS), *map(Head, of_rivals)])
     with given_as(OPTIONS):
         first = [
             dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=[flow(name, count=flows)], large=large)
-            for name in names
+            for name in (*names, *([against] if against else []))
         ]
     announce(first, repeat)
-    folder = out_dir or default(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
+    rivals = f"-against-{against}" if against else ""
+    folder = out_dir or default(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows{rivals}-{duration}-seed-{seed}")
     with (
         given_as(OPTIONS),
         new_folder(folder, force=force) as place,
@@ -87,6 +99,7 @@ def compare(
             large=large,
             isolate=isolate,
             progress=progress,
+            against=against,
         )
         result.write_into(place)
     result.draw(folder)
@@ -94,10 +107,11 @@ def compare(
         err.message(error)
     code = FAILED if result.failed else 0
     plural = "flow" if flows == 1 else "flows"
-    title = f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each"
+    met = f", one against {flows - 1} of {against}" if against else ""
+    title = f"{flows} {plural}{met}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each"
     note = "±, or the numbers in brackets: 95 % confidence interval" if repeat > 1 else ""
     table = result.table(title, note)
-    table = told(table, USUAL) if wanted is None else chosen([table], wanted)[0]
+    table = told(table, (*of_rivals, *USUAL)) if wanted is None else chosen([table], wanted)[0]
     show_estimates(table, result.to_polars("estimates").to_dicts(), form, wanted)
     if form == "table":
         out.message(f"results, table and plots in {folder}")

@@ -1,5 +1,6 @@
 """Comparison of algorithms on one path, with confidence intervals over repeats."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -247,19 +248,25 @@ def compare(
     progress: Callable[[float], object] | None = None,
     isolate: bool = False,
     metrics: Sequence[Metric | Reading] = (),
+    against: str | None = None,
     **keys: Any,
 ) -> Comparison:
     """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
 
     The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
     congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. Repeat `k` has seed `seed + k` for
-    every algorithm: common random numbers. `keys` are further tables of the scenario file, such as `tcp={"initial_window": 2}`;
-    `large` is as for `load`. With `isolate` each run has a process of its own, as in `run`; algorithms with a run that failed
-    are left out, unless all have one. `metrics` are functions of a run that give a number, which tables, frames and plots show
-    beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails raises `MetricError`. `progress`
-    and the bar are as for `run`.
+    every algorithm: common random numbers. With `against`, all flows but the first run that algorithm, which is compared as
+    well: shown are the share of the first flow, that of the others, and the harm to these (Ware et al., HotNets 2019), the part
+    that they lose of their goodput beside a flow of their own kind. `keys` are further tables of the scenario file, such as
+    `tcp={"initial_window": 2}`; `large` is as for `load`. With `isolate` each run has a process of its own, as in `run`;
+    algorithms with a run that failed are left out, unless all have one. `metrics` are functions of a run that give a number,
+    which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails
+    raises `MetricError`. `progress` and the bar are as for `run`.
     """
-    own = own_metrics(metrics)
+    # The goodput of the others beside a flow of their own kind, by seed.
+    beside: dict[int, float] = {}
+    rivals = () if against is None else _of_rivals(beside)
+    own = own_metrics((*metrics, *rivals))
     later = {"uniform": ["0 s", start_within]}
     made = {
         name: [
@@ -270,13 +277,13 @@ def compare(
                 buffer=buffer,
                 duration=duration,
                 seed=seed + k,
-                flows=[flow(name), *(flow(name, start=later) for _ in range(flows - 1))],
+                flows=[flow(name), *(flow(against or name, start=later) for _ in range(flows - 1))],
                 large=large,
                 **keys,
             )
             for k in range(repeat)
         ]
-        for name in cc
+        for name in dict.fromkeys([*cc, *([against] if against else [])])
     }
     every = [scenario for repeats in made.values() for scenario in repeats]
     with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
@@ -286,10 +293,37 @@ def compare(
         else:
             runs = iter(run_many(every, threads=threads, progress=told))
             found = Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})
+    if against is not None:
+        beside |= {run.scenario.document["seed"]: _others(run) for run in found.runs.get(against, ())}
     found = replace(found, metrics=(*METRICS, *own))
     # A metric that fails does so here, and not where the results are shown.
     found.values  # noqa: B018
     return found
+
+
+def _others(run: Run) -> float:
+    """The goodput of all flows but the first, bit/s."""
+    return sum(one.goodput_bit_s for one in run.summary.flows[1:])
+
+
+def _of_rivals(beside: Mapping[int, float]) -> tuple[Metric, ...]:
+    """The shares of the first flow and of the others, and the harm to these, whose goodput without it is `beside`, by seed."""
+
+    def share(run: Run) -> float | None:
+        total = run.summary.goodput_bit_s
+        return run.summary.flows[0].goodput_bit_s / total if total > 0 else None
+
+    def harm(run: Run) -> float | None:
+        without = beside.get(run.scenario.document["seed"], 0.0)
+        return 1 - _others(run) / without if without > 0 else None
+
+    shares = Metric("share", "% of goodput", 1, 100.0, reading=share, better="neither", bounds=(0.0, 1.0))
+    rest = replace(shares, name="others' share", reading=lambda run: None if (own := share(run)) is None else 1 - own)
+    return (
+        shares,
+        rest,
+        replace(shares, name="harm", unit="% of others' goodput", reading=harm, bounds=(-math.inf, 1.0)),
+    )
 
 
 def _without_failed(outcomes: dict[str, list[Run | Exception]]) -> Comparison:

@@ -259,6 +259,21 @@ def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
     assert len(pl.read_csv(folder / "table.csv")) == 2 * len(METRICS)
 
 
+def test_a_comparison_against_a_rival_has_shares_and_harm():
+    path = {"rate": "20 Mbit/s", "rtt": "20 ms", "duration": "10 s", "repeat": 2, "start_within": "1 s"}
+    result = elephan.compare(cc=["scalable"], against="reno", **path)
+    assert [one.summary.flows[1].label for one in result.runs["scalable"]] == ["reno"] * 2
+    goodput = [[flow.goodput_bit_s for flow in run.summary.flows] for run in result.runs["scalable"]]
+    alone = [run.summary.flows[1].goodput_bit_s for run in result.runs["reno"]]
+    values = result.values["scalable"]
+    assert values["share"] == pytest.approx([100 * own / (own + other) for own, other in goodput])
+    assert values["others' share"] == pytest.approx([100 - share for share in values["share"]])
+    assert values["harm"] == pytest.approx(
+        [100 * (1 - pair[1] / free) for pair, free in zip(goodput, alone, strict=True)]
+    )
+    assert result.values["reno"]["harm"] == [0.0, 0.0]
+
+
 def test_summaries_are_read_by_several_threads_at_once() -> None:
     """msgspec prepares a class and its parts at first use; a thread that came meanwhile ended the process by SIGSEGV."""
     script = """

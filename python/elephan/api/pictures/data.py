@@ -141,10 +141,7 @@ class Runs:
 
     def axis(self) -> list[list[float | None]]:
         """The settings as numbers in SI units; None if they are words."""
-        return [
-            [(_core.quantity(value) or (None,))[0] if isinstance(value, str) else _float(value) for value in row]
-            for row in self.settings
-        ]
+        return [list(map(number_of, row)) for row in self.settings]
 
     def numeric(self) -> list[bool]:
         """For each key, whether all its values are numbers."""
@@ -152,7 +149,11 @@ class Runs:
         return [all(row[k] is not None for row in axis) for k in range(len(self.keys))]
 
 
-def _float(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
+    """The number that a setting is, in SI units; None for a word."""
+    if isinstance(value, str):
+        found = _core.quantity(value)
+        return None if found is None else found[0]
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

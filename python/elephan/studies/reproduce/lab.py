@@ -300,7 +300,8 @@ class Lab:
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
         cancel = _core.Cancel()
-        local = ThreadPoolExecutor(self._at_once())
+        # In real time one run at a time, whose links need a processor of their own.
+        local = ThreadPoolExecutor(1 if self.engine == "linux" else core_count())
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
         waiting: dict[Future[Run], Path] = {}
@@ -325,10 +326,6 @@ class Lab:
             raise
         finally:
             local.shutdown(cancel_futures=True)
-
-    def _at_once(self) -> int:
-        # In real time one, whose links need a processor of their own.
-        return 1 if self.engine == "linux" else core_count()
 
     def compare(self, quantities: Sequence[Quantity], band: float, looks: Sequence[int]) -> tuple[Row, ...]:
         """Compare published numbers with ours; repeats are added while a row is undecided."""

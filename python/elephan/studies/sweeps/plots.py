@@ -8,7 +8,7 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.metrics import METRICS, Metric
-from elephan.api.pictures.data import Axis, Points, Runs, Series, label
+from elephan.api.pictures.data import Axis, Points, Runs, Series, label, number_of
 from elephan.api.pictures.draw import WIDTH, figure
 from elephan.api.pictures.kinds import KINDS
 from elephan.base.plots import Figure
@@ -72,7 +72,9 @@ def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] 
     if across is None:
         raise _core.ScenarioError("plot: expected a sweep of other keys than the seed, found none")
     of_key = across in chosen.settings
-    lines = [chosen.column(key, "--by") for key in by] if by is not None else _others(varied, numeric, across, of_key)
+    # The lines of a picture of two metrics are words: algorithms, queues.
+    others = [key for key in varied if key != across and (of_key or key not in numeric)]
+    lines = others if by is None else [chosen.column(key, "--by") for key in by]
     along = [across] if of_key else [key for key in varied if key not in lines]
     chosen.alone([*along, *lines], "--over, --by or --where")
     cells = estimates(chosen, along, lines, [measured] if of_key else [across, measured])
@@ -99,11 +101,6 @@ def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] 
     return Points(measured, title, x, Axis(shown.label, zero=of_key), series)
 
 
-def _others(varied: Sequence[str], numeric: Sequence[str], across: str, of_key: bool) -> list[str]:
-    """The keys of the lines if none are requested: all others; of a picture of two metrics those that are words."""
-    return [key for key in varied if key != across and (of_key or key not in numeric)]
-
-
 def _series(number: int, name: str, points: list[tuple[float, Estimate | None, Estimate]], *, line: bool) -> Series:
     points = sorted(points, key=lambda point: point[0])
     across = [one for _, one, _ in points if one is not None]
@@ -124,7 +121,7 @@ def _series(number: int, name: str, points: list[tuple[float, Estimate | None, E
 def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
     """The axis of a key, and the place of each of its values: that of a number, or a row of words."""
     numeric = _are_numbers(values)
-    places = {value: _number(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
+    places = {value: number_of(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
     texts = {value: names.shown(value) for value in values}
     units = {text.partition(" ")[2] for text in texts.values()}
     unit = units.pop() if numeric and len(units) == 1 else ""
@@ -134,14 +131,6 @@ def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
     return Axis(label(TITLES.get(key, key), unit if few else ""), far, zero=False, ticks=ticks if few else ()), places
 
 
-def _number(value: Any) -> float | None:
-    """The number that a value of a key is, in SI units; None for a word."""
-    if isinstance(value, str):
-        found = _core.quantity(value)
-        return None if found is None else found[0]
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _are_numbers(values: Sequence[Any]) -> bool:
     """Whether all values of a key are numbers or quantities."""
-    return all(_number(value) is not None for value in values)
+    return all(number_of(value) is not None for value in values)
