@@ -193,7 +193,7 @@ def picture_of(folder: Path, name: str, chosen: Mapping[str, Any], *, width: flo
     results = kind_of(folder)
     if results == SWEEP:
         return plot(folder, name, **chosen, width=width, title=title)
-    if any(chosen.values()):
+    if results in (RUN, COMPARISON) and any(chosen.values()):
         raise _core.ScenarioError(f"{folder}: expected a sweep for --over, --by and --where, found other results")
     kind_named(name)
     if results == RUN:

@@ -27,7 +27,8 @@ MSS = 1448
 pytestmark = pytest.mark.slow
 
 
-Window, Rate, Ack = (np.ctypeslib.as_ctypes_type(one) for one in (compiled.WINDOW, compiled.RATE, compiled.ACK))
+Window, Ack = map(np.ctypeslib.as_ctypes_type, (compiled.WINDOW, compiled.ACK))
+Rate = dict(Ack._fields_)["rate"]
 
 
 class Parameter(ctypes.Structure):
