@@ -84,8 +84,7 @@ def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] 
 
     shown = scale(measured)
     if of_key:
-        values = list(dict.fromkeys(row[0] for row, _, _ in cells))
-        x, places = _axis(across, values)
+        x, places = _axis(across, list(dict.fromkeys(row[0] for row, _, _ in cells)))
     else:
         x, places = Axis(scale(across).label, zero=False), {}
     found: dict[str, list[tuple[float, Estimate | None, Estimate]]] = {}
@@ -95,8 +94,9 @@ def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] 
         if of == measured and estimate.mean is not None and place is not None:
             points = found.setdefault(", ".join(map(names.shown, col)), [])
             points.append((place, other, shown.estimated(estimate)))
-    numbered = not of_key or across in numeric
-    series = [_series(number, name, points, line=numbered) for number, (name, points) in enumerate(found.items())]
+    # A line between words would show values that there are not.
+    line = not of_key or across in numeric
+    series = [_series(number, name, points, line=line) for number, (name, points) in enumerate(found.items())]
     title = f"{shown.title} over {x.label}: means and 95 % intervals over repeats"
     return Points(measured, title, x, Axis(shown.label, zero=of_key), series)
 
@@ -113,7 +113,6 @@ def _series(number: int, name: str, points: list[tuple[float, Estimate | None, E
         [one.high for _, _, one in points],
         [one.low for one in across] or None,
         [one.high for one in across] or None,
-        # A line between words would show values that there are not.
         line=line,
     )
 
@@ -121,14 +120,18 @@ def _series(number: int, name: str, points: list[tuple[float, Estimate | None, E
 def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
     """The axis of a key, and the place of each of its values: that of a number, or a row of words."""
     numeric = _are_numbers(values)
-    places = {value: number_of(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
     texts = {value: names.shown(value) for value in values}
     units = {text.partition(" ")[2] for text in texts.values()}
-    unit = units.pop() if numeric and len(units) == 1 else ""
-    ticks = tuple((places[value], text.removesuffix(f" {unit}") if unit else text) for value, text in texts.items())
+    # A unit that all values have is that of the axis.
+    if numeric and len(units) == 1 and (unit := units.pop()):
+        texts = {value: text.removesuffix(f" {unit}") for value, text in texts.items()}
+        places = {value: float(text) for value, text in texts.items()}
+    else:
+        places = {value: number_of(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
+        unit = ""
     far = all(place > 0 for place in places.values()) and max(places.values()) > FAR * min(places.values())
-    few = len(values) <= MOST_TICKS
-    return Axis(label(TITLES.get(key, key), unit if few else ""), far, zero=False, ticks=ticks if few else ()), places
+    ticks = tuple(zip(places.values(), texts.values(), strict=True)) if len(values) <= MOST_TICKS else ()
+    return Axis(label(TITLES.get(key, key), unit), far, zero=False, ticks=ticks), places
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
