@@ -160,7 +160,6 @@ fn a_server_ends_during_a_test_of_tcp_and_its_client_with_it() {
     let test = Tcp { cc: "reno".to_owned(), down: false, duration: lasting, bytes: 10_000_000 };
     thread::scope(|scope| {
         let testing = scope.spawn(|| client.tcp(&test, &go).map(drop));
-        // The connection of the test is there once the server knows of it.
         drop(serving);
         assert!(testing.join().expect("no panic").is_err());
     });

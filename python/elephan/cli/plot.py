@@ -59,11 +59,8 @@ def plot(
 
 def _inches(text: str) -> float:
     """A width in inches, from 1 to 100."""
-    found = re.fullmatch(r"([\d.]+) ?(in|mm|cm)", text)
-    try:
-        inches = float(found[1]) / {"in": 1.0, "mm": 25.4, "cm": 2.54}[found[2]] if found else 0.0
-    except ValueError:
-        inches = 0.0
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(in|mm|cm)", text)
+    inches = float(found[1]) / {"in": 1.0, "mm": 25.4, "cm": 2.54}[found[2]] if found else 0.0
     if not 1 <= inches <= 100:
         raise ScenarioError(f"--width: expected a width from 1in to 100in, such as 3.5in or 88mm, found {text!r}")
     return inches

@@ -11,6 +11,7 @@ from sweep_scenarios import small
 
 import elephan
 from elephan.base.plots import Figure
+from elephan.studies.sweeps import plots
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,13 @@ def test_a_metric_over_a_metric_has_both_intervals(grid: elephan.Sweep):
     (axes,) = grid.plot("goodput", over="queueing").axes
     assert axes.get_xlabel() == "queueing (ms)"
     assert all(bars.has_xerr and bars.has_yerr for bars in axes.containers)
+
+
+def test_an_axis_has_the_unit_of_all_its_values():
+    axis, places = plots._axis("path.buffer", ["25% bdp", "100% bdp"])
+    assert (axis.label, axis.ticks, places["25% bdp"]) == ("buffer (% bdp)", ((25, "25"), (100, "100")), 25)
+    axis, _ = plots._axis("path.buffer", ["10 packets", "1 MB"])
+    assert (axis.label, axis.ticks) == ("buffer", ((10, "10 packets"), (1e6, "1 MB")))
 
 
 def test_a_key_in_no_option_is_told(grid: elephan.Sweep):

@@ -1,5 +1,6 @@
 """Pictures of a sweep: a metric over a key, or over another metric, with the intervals over repeats."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ TITLES = {
 }
 # An axis is logarithmic if its values differ by more than this factor; it has a tick for each of them if they are few.
 FAR, MOST_TICKS = 6, 12
+# A number and its unit: `25% bdp`, `100 Mbit/s`.
+QUANTITY = re.compile(r"([-+.\deE]+) ?(.*)")
 
 
 def runs_of(frame: pl.DataFrame, settings: Sequence[str]) -> Runs:
@@ -67,7 +70,7 @@ def plot(
 def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] | None) -> Points:
     (measured,) = chosen.metrics([metric], "plot")
     varied = [key for key in chosen.settings if key != "seed" and chosen.frame[key].n_unique() > 1]
-    numeric = [key for key in varied if _are_numbers(chosen.frame[key].unique().to_list())]
+    numeric = [key for key in varied if all(number_of(value) is not None for value in chosen.frame[key].unique())]
     across = next(iter([*numeric, *varied]), None) if over is None else chosen.column(over, "--over")
     if across is None:
         raise _core.ScenarioError("plot: expected a sweep of other keys than the seed, found none")
@@ -119,12 +122,12 @@ def _series(number: int, name: str, points: list[tuple[float, Estimate | None, E
 
 def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
     """The axis of a key, and the place of each of its values: that of a number, or a row of words."""
-    numeric = _are_numbers(values)
+    numeric = all(number_of(value) is not None for value in values)
     texts = {value: names.shown(value) for value in values}
-    units = {text.partition(" ")[2] for text in texts.values()}
+    units = {QUANTITY.sub(r"\2", text) for text in texts.values()}
     # A unit that all values have is that of the axis.
     if numeric and len(units) == 1 and (unit := units.pop()):
-        texts = {value: text.removesuffix(f" {unit}") for value, text in texts.items()}
+        texts = {value: QUANTITY.sub(r"\1", text) for value, text in texts.items()}
         places = {value: float(text) for value, text in texts.items()}
     else:
         places = {value: number_of(value) or 0.0 if numeric else float(place) for place, value in enumerate(values)}
@@ -132,8 +135,3 @@ def _axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float]]:
     far = all(place > 0 for place in places.values()) and max(places.values()) > FAR * min(places.values())
     ticks = tuple(zip(places.values(), texts.values(), strict=True)) if len(values) <= MOST_TICKS else ()
     return Axis(label(TITLES.get(key, key), unit), far, zero=False, ticks=ticks), places
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    """Whether all values of a key are numbers or quantities."""
-    return all(number_of(value) is not None for value in values)
