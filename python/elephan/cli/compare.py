@@ -76,7 +76,7 @@ def compare(
     with given_as(OPTIONS):
         first = [
             dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=[flow(name, count=flows)], large=large)
-            for name in (*names, *([against] if against else []))
+            for name in dict.fromkeys([*names, *([against] if against else [])])
         ]
     announce(first, repeat)
     rivals = f"-against-{against}" if against else ""

@@ -86,13 +86,14 @@ def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] 
         return metric_of(column, [one.mean for (_, _, of), one in cells.items() if of == column])
 
     shown = scale(measured)
+    beside = shown if of_key else scale(across)
     if of_key:
         x, places = _axis(across, list(dict.fromkeys(row[0] for row, _, _ in cells)))
     else:
-        x, places = Axis(scale(across).label, zero=False), {}
+        x, places = Axis(beside.label, zero=False), {}
     found: dict[str, list[tuple[float, Estimate | None, Estimate]]] = {}
     for (row, col, of), estimate in cells.items():
-        other = None if of_key else cells[row, col, across].scaled(scale(across).factor)
+        other = None if of_key else beside.estimated(cells[row, col, across])
         place = places[row[0]] if other is None else other.mean
         if of == measured and estimate.mean is not None and place is not None:
             points = found.setdefault(", ".join(map(names.shown, col)), [])

@@ -215,13 +215,12 @@ def estimates(
     keys = [*row_keys, *col_keys]
     chosen.alone(keys)
     columns = chosen.metrics(metrics)
+    limits = {name: shown.bounds for name in columns if (shown := flows.metric(name)) is not None}
     groups = chosen.frame.group_by(keys, maintain_order=True) if keys else [((), chosen.frame)]
     found = {}
     for values, group in groups:
         for metric in columns:
-            of_a_flow = flows.metric(metric)
-            within = bounds(metric) if of_a_flow is None else of_a_flow.bounds or (0.0, math.inf)
-            estimate = Estimate.of(group[metric].to_list(), interval, centre, within)
+            estimate = Estimate.of(group[metric].to_list(), interval, centre, limits.get(metric) or bounds(metric))
             found[tuple(values[: len(row_keys)]), tuple(values[len(row_keys) :]), metric] = estimate
     return found
 
