@@ -126,6 +126,7 @@ LINES = [
     "run ok.toml --colour",
     "compare --cc warp",
     "compare --rate fast",
+    "compare --against renoo",
     "compare --cc reno --duration 20s",
     "compare --duration 20",
     "cc show warp",

@@ -152,8 +152,7 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-# What is shown where no command is given.
-FIRST = """\
+FIRST_SCREEN = """\
 Elephan, a laboratory for congestion control on long fat networks
 
 Compare algorithms on a path, with 95 % confidence intervals over repeats:
@@ -178,7 +177,7 @@ def _root(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        Terminal().message(FIRST.rstrip())
+        Terminal().message(FIRST_SCREEN.rstrip())
 
 
 def parse(line: str) -> None:

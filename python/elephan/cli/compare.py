@@ -69,8 +69,11 @@ def compare(
     if not names:
         raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
     _last(duration, start_within, flows)
-    if against is not None and flows < 2:
-        raise _core.ScenarioError(f"--flows: expected at least 2 with --against, found {flows}")
+    if against is not None:
+        if flows < 2:
+            raise _core.ScenarioError(f"--flows: expected at least 2 with --against, found {flows}")
+        with given_as({**OPTIONS, "flow.cc": "--against"}):
+            dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=[flow(against)], large=large)
     of_rivals = ("share", "others' share", "harm") if against is not None else ()
     wanted = named(columns, [*(metric.head for metric in METRICS), *map(Head, of_rivals)])
     with given_as(OPTIONS):

@@ -12,7 +12,7 @@ from elephan.api import tables
 from elephan.api.metrics import METRICS
 from elephan.api.own import restored
 from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
-from elephan.api.pictures.kinds import KINDS, kind_named
+from elephan.api.pictures.kinds import KINDS
 from elephan.api.pictures.over_time import QUANTITIES, chart, on_one_grid
 from elephan.api.pictures.samples import MOST_LINES, experiment
 from elephan.api.pictures.thin import MOST_VALUES, thinned
@@ -195,7 +195,6 @@ def picture_of(folder: Path, name: str, chosen: Mapping[str, Any], *, width: flo
         return plot(folder, name, **chosen, width=width, title=title)
     if results in (RUN, COMPARISON) and any(chosen.values()):
         raise _core.ScenarioError(f"{folder}: expected a sweep for --over, --by and --where, found other results")
-    kind_named(name)
     if results == RUN:
         return Run.load(folder).plot(name, width=width, title=title)
     if results == COMPARISON:
