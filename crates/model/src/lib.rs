@@ -24,6 +24,7 @@ mod htcp;
 pub mod independent;
 mod integrate;
 pub mod ltcp;
+pub mod rounds;
 mod scalable;
 mod solve;
 pub mod stability;

@@ -219,8 +219,8 @@ mod _core {
     use crate::live::run_live;
     #[pymodule_export]
     use crate::model::{
-        Model, bits_per_second, empty_summary, fluid, independent_window, pftk_bit_s, scalable_stability,
-        seconds, tekala_random_rate, tekala_window, utilisation_of,
+        Model, bits_per_second, empty_summary, fluid, independent_window, pftk_bit_s, rounds,
+        scalable_stability, seconds, tekala_random_rate, tekala_window, utilisation_of,
     };
     #[pymodule_export]
     use crate::scenario::{Scenario, load_scenario, parse_document};

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use elephan_cc::slow_start;
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
+use elephan_model::rounds::{Path, Sample, transfer};
 use elephan_model::stability::{self, LossModel};
-use elephan_model::{Algorithm, Lifetime, Sample, independent, integrate, standard, tekala, utilisation};
+use elephan_model::{Algorithm, Lifetime, independent, integrate, standard, tekala, utilisation};
 use elephan_units::entry::Value;
 use elephan_units::{Rate, Time};
 use pyo3::prelude::*;
@@ -109,6 +111,51 @@ pub fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyRe
     interruptible(py, |cancel| with_cc(cc, |name, settings| work(cancel, name, settings)))?
 }
 
+/// Flows for `rounds`: their `cc` in JSON, the name of their slow start, and how many there are.
+type RoundsFlows = (String, String, usize);
+
+/// What `rounds` returns: when all was delivered in s, what was lost of it, and the samples.
+type RoundsCourse = (Option<f64>, f64, Vec<[f64; 6]>);
+
+/// A transfer of so many `packets` by the first of `flows`, together, round trip by round trip. The others send all the time. `rate` is
+/// in packets/s, `rtt` in s, `buffer` in packets; `loss` is the path's probability, and with `fair` each flow has a queue of its own.
+/// It is given up after `most` s.
+///
+/// Returns when all was delivered, in s, or none; the packets lost for each delivered; and samples over time: seconds, packets
+/// of the first that were delivered, of the others, the windows of the first together, the largest of them (segments), and the round-trip time
+/// of one (s). Raises `ScenarioError` for an unknown algorithm or slow start.
+#[pyfunction]
+#[pyo3(signature = (rate, rtt, buffer, flows, packets, most, *, loss=0.0, fair=false, seed=1))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub fn rounds(
+    py: Python<'_>,
+    rate: f64,
+    rtt: f64,
+    buffer: f64,
+    flows: Vec<RoundsFlows>,
+    packets: f64,
+    most: f64,
+    loss: f64,
+    fair: bool,
+    seed: u64,
+) -> PyResult<RoundsCourse> {
+    let mut all = Vec::new();
+    let senders = flows.first().map_or(0, |&(_, _, count)| count);
+    for (cc, start, count) in flows {
+        let entry = slow_start::find(&start).ok_or_else(|| bad(format!("slow_start: found {start:?}")))?;
+        let start = entry.build(&[]).map_err(bad)?;
+        let rule = with_cc(&cc, |name, settings| Ok(independent::rule(name, settings)))?;
+        all.extend(std::iter::repeat_n((rule, start), count));
+    }
+    let path = Path { rate, rtt, buffer, loss, is_fair: fair };
+    let work = |cancel: &Cancel| {
+        transfer(&path, &all, senders, packets, most, seed, &|| cancel.is_set()).map_err(bad)
+    };
+    let course = interruptible(py, work)??;
+    let fields = |it: Sample| [it.time, it.delivered, it.others, it.window, it.largest, it.rtt];
+    Ok((course.finish, course.lost, course.samples.into_iter().map(fields).collect()))
+}
+
 /// A class of flows for `fluid`: `cc` as JSON, how many, round-trip time, start and stop in s, first window and `ssthresh` in segments.
 type FluidClass = (String, f64, f64, f64, Option<f64>, f64, f64);
 
@@ -156,7 +203,7 @@ pub fn fluid(
         integrate(&network, &lifetimes, duration, interval, &|share| run.is_at(share)).map_err(bad)
     };
     let samples = all.watch(py, progress.as_ref(), 1, work)??;
-    let fields = |it: Sample| (it.windows, it.rtts, it.losses, it.queue, it.offered, it.loss);
+    let fields = |it: elephan_model::Sample| (it.windows, it.rtts, it.losses, it.queue, it.offered, it.loss);
     Ok(samples.into_iter().map(fields).collect())
 }
 
