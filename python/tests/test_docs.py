@@ -141,11 +141,11 @@ NOT_RUN = (
     (r"^--install-completion", "changes the settings of the shell; test_cli.py completes"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
-    (r"^emulate\b", "needs root; test_emulate.py runs it"),
+    (r"^path emulate\b", "needs root; test_emulate.py runs it"),
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
-    (r"^probe\b", "needs two hosts; test_probe.py runs both on one"),
-    (r"^transfer\b", "needs two hosts; test_transfer.py runs both on one"),
-    (r"^watch\b", "needs another host; test_watch.py watches programs on this one"),
+    (r"^path probe\b", "needs two hosts; test_probe.py runs both on one"),
+    (r"^path transfer\b", "needs two hosts; test_transfer.py runs both on one"),
+    (r"^path watch\b", "needs another host; test_watch.py watches programs on this one"),
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (
@@ -154,14 +154,17 @@ NOT_RUN = (
     ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
-    (r"^host (?!--quick)", "takes minutes; test_host.py has a short one"),
-    (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
+    (r"^path host (?!--quick)", "takes minutes; test_host.py has a short one"),
+    (
+        r"^path recommend\b|^model (rank|agreement)\b",
+        "takes a minute or more; test_recommend.py and test_fluid.py have shorter ones",
+    ),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
 SHORTER = (
     (r"--duration \S+", "--duration 22s"),
     (r"--repeat \S+", "--repeat 1"),
-    (r"^sweep (.*)", r"sweep \1 --set duration=11s"),
+    (r"^sweep (?!table|paired|query)(.*)", r"sweep \1 --set duration=11s"),
 )
 # Pages that are carried out as a whole: the first needs two hosts, so test_paths.py runs it; the second has a test below.
 PATHS, TUTORIAL = "docs/paths.md", "docs/tutorial.md"

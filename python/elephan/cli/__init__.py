@@ -47,7 +47,7 @@ GROUPS = {
     },
     "Real paths, theory, publications": {
         "path": "Measure a real path and use it: path probe, host, recommend, transfer, watch, fit, emulate.",
-        "model": "Evaluate theory: response functions, recovery, fairness, stability.",
+        "model": "Evaluate theory: response functions, recovery, fairness, stability; rank algorithms.",
         "reproduce": "Reproduce published experiments, and compare the results with the published numbers and claims.",
     },
     "Kernels": {
@@ -73,7 +73,7 @@ BELOW = {
     "path": {
         "probe": "Measure the path between two hosts, and write a scenario of it.",
         "host": "Measure what this host can send, and what of it limits that.",
-        "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
+        "recommend": "Rank ways to send so much data over a path, measured (--path) or given (--rate, --rtt).",
         "transfer": "Move memory, a file or a stream of bytes to another host, and watch its TCP.",
         "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",
         "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",

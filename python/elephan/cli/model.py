@@ -18,6 +18,7 @@ from elephan.cli import complete
 from elephan.cli.options import assignments, command_line, given_as, parameter, rate_of, seconds_of, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import announce, progress_bar
+from elephan.cli.rank import rank
 from elephan.engines.run import run_many
 from elephan.studies import theory
 from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
@@ -25,6 +26,7 @@ from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 app = command_line(group=True)
 plot_app = command_line(group=True, help="Plot theoretical figures with simulated points.")
 app.add_typer(plot_app, name="plot")
+app.command("rank")(rank)
 
 EVERY = ", ".join(MODELLED)
 # Above this loss rate HighSpeed TCP is Standard TCP (RFC 3649: Low_P).

@@ -22,7 +22,7 @@ from elephan.paths.observed import Array
 FILE = "prediction.json"
 POINTS, FEW = 200, 40
 # A core simulates so many packets a second.
-PACKETS_S = 8e5
+PACKETS_S = 3e6
 # Measured and predicted part if they differ by more than this share beyond the band, for so long.
 TOLERANCE, PARTED_S, PARTED_SHARE = 0.1, 2.0, 0.05
 QUANTITIES = {
@@ -194,12 +194,13 @@ def predict(
     """Simulate the path's middle values and `count - 1` draws, each with its own seed. Returns the runs as well."""
     paths = draws(found, count)
     runs = run_many([plan.scenario(one, duration_s, seed) for seed, one in enumerate(paths, 1)], progress=progress)
-    return of_runs(runs, plan, window_is=window_is), runs
+    return of_series([series_of(run, plan.streams, window_is) for run in runs], plan, window_is=window_is), runs
 
 
-def of_runs(runs: Sequence[Run], plan: Plan, *, window_is: str = "cwnd", **keys: Any) -> Prediction:
-    """The prediction of runs, of which the first has the middle values."""
-    all_series = [series_of(run, plan.streams, window_is) for run in runs]
+def of_series(
+    all_series: Sequence[Mapping[str, Array]], plan: Plan, *, window_is: str = "cwnd", **keys: Any
+) -> Prediction:
+    """The prediction of several runs' series, of which the first has the middle values."""
     times = all_series[0]["time_s"]
 
     def band(key: str) -> Band:
@@ -213,7 +214,7 @@ def of_runs(runs: Sequence[Run], plan: Plan, *, window_is: str = "cwnd", **keys:
         goodput_bit_s=band("goodput_bit_s"),
         rtt_s=band("rtt_s"),
         window_bytes=band("window_bytes"),
-        draws=len(runs),
+        draws=len(all_series),
         window_is=window_is,
         **keys,
     )

@@ -35,31 +35,57 @@ def span(value: Value, like: Value | None = None) -> str:
     shown = f"{significant(value.value / seconds)} {unit}"
     if value.low is None or value.high is None:
         return shown
-    return f"{shown} ({significant(value.low / seconds)} to {significant(value.high / seconds)})"
+    low, high = significant(value.low / seconds), significant(value.high / seconds)
+    return shown if low == high else f"{shown} ({low} to {high})"
 
 
-def of_ways(ways: Sequence[Mapping[str, Any]], title: str) -> Table:
+def of_ways(ways: Sequence[Mapping[str, Any]], title: str, order: str = "") -> Table:
     """Ways to send, as `recommendation.json` has them, the best first."""
     heads = [
         *text_heads("cc", "paced"), Head("streams"), Head("time to finish"), Head("goodput", "Mbit/s"),
-        Head("retransmitted", "%"), Head("socket buffer", "MB"), Head("others lose", "%"),
+        Head("retransmitted", "%"), Head("socket buffer", "MB"), Head("others lose", "%"), *text_heads("by"),
     ]  # fmt: skip
     times = [Value(**one["finish_s"]) for one in ways]
     rows = [
         [
             str(one["cc"]),
-            "yes" if one["paced"] or one["cc"] == "bbr" else "no",
+            "-" if one.get("is_in_rounds") else "yes" if one["paced"] or one["cc"] == "bbr" else "no",
             str(one["streams"]),
             span(time, times[0]),
             number(one["goodput_bit_s"], 1e-6, 1),
             number(one["retransmitted"], 100, 3),
             number(one["buffer_bytes"], 1e-6, 1),
             number(one["others_lose"], 100, 0),
+            "rounds" if one.get("is_in_rounds") else "simulation",
         ]
         for one, time in zip(ways, times, strict=True)
     ]
     note = "others: a CUBIC flow on the path, against what it has alone; socket buffer: for each stream"
-    return Table(title, heads, rows, note)
+    return Table(title, heads, rows, f"{note}; {order}" if order else note)
+
+
+def of_bottlenecks(queues: Sequence[Mapping[str, Any]], way: str) -> Table:
+    """Queues of the bottleneck, as `recommendation.json` has them, the best first."""
+    heads = [
+        *text_heads("queue"), Head("buffer", "% bdp"), Head("buffer", "MB"), Head("used", "%"),
+        Head("queueing delay", "ms"), Head("others lose", "%"),
+    ]  # fmt: skip
+    rows = [
+        [
+            str(one["queue"]),
+            number(one["buffer"], 100, 0),
+            number(one["buffer_bytes"], 1e-6, 1),
+            number(one["used"], 100, 1),
+            number(one["queue_delay_s"], 1e3, 1),
+            number(one["others_lose"], 100, 0),
+        ]
+        for one in queues
+    ]
+    note = (
+        "drr: a queue for each flow; used: by both together; order: of those within 5 % of the highest use, what takes less "
+        "from others (in tenths), then the smaller buffer"
+    )
+    return Table(f"Bottleneck: {way} beside a CUBIC flow of others", heads, rows, note)
 
 
 def of_partings(parts: Sequence[Parting]) -> Table:

@@ -34,7 +34,9 @@ def read(folder: Path) -> Content:
     if found.goodput_bit_s:
         shown.append(tables.of_estimates(found.goodput_bit_s, f"{found.source}: goodput of tests, by algorithm"))
     if advice is not None:
-        shown.append(tables.of_ways(advice["ways"], "Ways to send"))
+        shown.append(tables.of_ways(advice["ways"], "Ways to send", advice.get("order", "")))
+        if queues := advice.get("bottlenecks"):
+            shown.append(tables.of_bottlenecks(queues, "the best way"))
         notes += [str(note) for note in advice["notes"] if note not in notes]
     tiles = [_tile(key, value) for key, value in found.values().items() if key in TILES]
     groups = []

@@ -152,6 +152,7 @@ def recommend(
     repeats: int = 5,
     progress: Callable[[float], object] | None = None,
     starting: Callable[[Sequence[Scenario]], object] | None = None,
+    large: bool = False,
 ) -> list[Recommendation]:
     """Run the experiments for the criteria of the path with every algorithm; the best is first.
 
@@ -195,6 +196,7 @@ def recommend(
             seed=seed,
             measure={"from": f"{begin:.3f} s"},
             trace={"interval": "10 s"},
+            large=large,
         )
 
     # Nothing is random about a flow alone: it runs once.

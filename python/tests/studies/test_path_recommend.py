@@ -10,9 +10,12 @@ from typer.testing import CliRunner
 
 import elephan
 from elephan.cli import app
+from elephan.engines.run import run_many
 from elephan.paths import predict, scenario
 from elephan.paths.estimates import Estimates, Value, absent, read
-from elephan.paths.recommend import Way, cost, read_path, recommend, ways
+from elephan.paths.given import of_values, read_path
+from elephan.paths.recommend import ORDER, USUAL_CC, Case, Effort, Trials, effort, recommend
+from elephan.paths.ways import Way, by_rounds, of_run, ways
 
 
 def path(folder: Path, **keys: Any) -> Path:
@@ -145,10 +148,13 @@ def test_the_same_seed_gives_the_same_advice(found: Estimates) -> None:
     assert one == two
 
 
-def test_the_cost_grows_with_what_is_asked(found: Estimates) -> None:
-    _, duration_s, core_s = cost(found, 1e12, 4, 5)
-    assert cost(found, 1e12, 8, 5)[2] > core_s > cost(found, 1e12, 4, 2)[2]
-    assert cost(found, 1e5, 4, 5)[1] < duration_s
+def test_the_effort_grows_with_what_is_asked(found: Estimates) -> None:
+    def asked(size_bytes: float, count: int, draws: int) -> Effort:
+        return effort(found, size_bytes, [Way("bbr", streams) for streams in range(1, count + 1)], draws)
+
+    some = asked(1e12, 4, 5)
+    assert asked(1e12, 8, 5).core_s > some.core_s > asked(1e12, 4, 2).core_s
+    assert asked(1e5, 4, 5).duration_s < some.duration_s
 
 
 def test_the_progress_is_of_as_many_simulations_as_were_announced(found: Estimates) -> None:
@@ -157,7 +163,93 @@ def test_the_progress_is_of_as_many_simulations_as_were_announced(found: Estimat
     recommend(found, 1e5, candidates, draws=2, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    assert cost(found, 1e5, len(candidates), 2)[0] == 4 + 4 * 2 + 1
+    assert effort(found, 1e5, candidates, 2).simulations == 4 + 4 * 2 + 1
+
+
+LONG = of_values(10e9, 0.15, "20% bdp")
+
+
+def test_ways_whose_epochs_last_longer_than_a_simulation_go_by_round_trips() -> None:
+    plan = effort(LONG, 1e14, ways(USUAL_CC, [1, 8]), 5)
+    assert {way.cc for way in plan.in_rounds} == {"reno", "cubic", "htcp", "scalable"}
+    assert not any(way.paced for way in plan.ways)
+    # A minute of a core, and a transfer that is simulated whole has no rounds.
+    assert plan.core_s < 80
+    assert not effort(of_values(1e9, 0.1, "20% bdp"), 1e8, ways(USUAL_CC, [1]), 5).in_rounds
+    # Where something else than the bottleneck counts, the rounds know nothing of it.
+    for keys in ({"jitter_s": Value(unit="s", value=0.01)}, {"cross_bit_s": Value(unit="bit/s", value=1e9)}):
+        assert not effort(msgspec.structs.replace(LONG, **keys), 1e14, ways(["reno"], [1]), 5).in_rounds
+
+
+@pytest.mark.parametrize("cc", ["reno", "cubic", "htcp"])
+@pytest.mark.parametrize("loss", [0.0, 1e-4])
+def test_round_trips_tell_what_simulations_tell(cc: str, loss: float) -> None:
+    path, way, size = of_values(50e6, 0.04, "20% bdp", loss), Way(cc, 2), 1e9
+    seeds = range(1, 6)
+    runs = run_many([way.plan.scenario(path, 200.0, seed) for seed in seeds])
+    simulated = [of_run(run, way, size).finish_s for run in runs]
+    rounds = [by_rounds(path, way, size, seed).finish_s for seed in range(1, 21)]
+    assert sum(rounds) / 20 == pytest.approx(sum(simulated) / 5, rel=0.03)
+
+
+@pytest.mark.parametrize("cc", ["htcp", "hstcp", "scalable"])
+def test_round_trips_leave_others_what_simulations_leave_them(cc: str) -> None:
+    path, way, size = of_values(200e6, 0.05, "20% bdp"), Way(cc, 1), 5e9
+    parts = []
+    for in_rounds in (frozenset(), frozenset([way])):
+        (trial,) = Trials(Effort([way], in_rounds, 1, 200.0, 0.0), size, None).make([Case(way, path, beside=True)])
+        parts.append(trial.others_bit_s / (trial.others_bit_s + trial.goodput_bit_s))
+    assert parts[1] == pytest.approx(parts[0], abs=0.05)
+    fair = by_rounds(path, way, size, others=True, fair=True)
+    assert fair.others_bit_s / (fair.others_bit_s + fair.goodput_bit_s) == pytest.approx(0.5, abs=0.03)
+
+
+def test_an_answer_for_a_transfer_of_hours() -> None:
+    path = of_values(1e9, 0.15, "20% bdp")
+    advice = recommend(path, 1e12, ways(["reno", "cubic", "hstcp"], [1]), draws=2, planned=True)
+    one = {judged.way: judged for judged in advice.ways}
+    assert all(judged.is_in_rounds for judged in advice.ways)
+    assert not advice.is_extrapolated
+    # An epoch of Standard TCP takes 20 min, and uses 87 % of the link.
+    full_s = 1e12 * 8 / 1e9 * 1500 / 1448
+    assert full_s < one[Way("cubic", 1)].finish_s.value < 1.03 * full_s
+    assert one[Way("reno", 1)].finish_s.value == pytest.approx(full_s / 0.87, rel=0.03)
+    assert one[Way("hstcp", 1)].others_lose > 0.6 > one[Way("cubic", 1)].others_lose
+    assert advice.ways[0].way == Way("cubic", 1)
+    assert {queue.queue for queue in advice.bottlenecks} == {"droptail", "drr"}
+    best = advice.bottlenecks[0]
+    assert best.used > 0.9
+    assert best.buffer < 1
+
+
+def test_losses_of_the_path_decide_over_long_distances() -> None:
+    lossy = recommend(of_values(10e9, 0.15, "20% bdp", 1e-6), 1e14, ways(["reno", "hstcp"], [1]), draws=1)
+    times = {judged.way.cc: judged.finish_s.value for judged in lossy.ways}
+    # Mathis et al. 1997: 1.3 kB * 8 / 150 ms / sqrt(1e-6) is a hundredth of the rate.
+    assert times["reno"] > 50 * 1e14 * 8 / 10e9
+    assert times["hstcp"] < 0.15 * times["reno"]
+    assert lossy.is_extrapolated
+
+
+def test_the_command_takes_values_in_place_of_a_file(tmp_path: Path) -> None:
+    arguments = ["path", "recommend", "--rate", "1Gbit/s", "--rtt", "150ms", "--size", "1TB", "--cc", "reno,cubic"]
+    done = CliRunner().invoke(app, [*arguments, "--streams", "1", "--draws", "1", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    for part in (
+        ORDER[:40],
+        "best: cubic, 1 stream",
+        "socket buffers: ",
+        "bottleneck: ",
+        "2 ways round trip by round trip",
+    ):
+        assert part in " ".join(done.output.split())
+    assert {one.name for one in (tmp_path / "out").iterdir()} == {
+        "path.toml",
+        "path.json",
+        "prediction.json",
+        "recommendation.json",
+    }
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "out")]).exit_code == 0
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -126,12 +126,14 @@ def test_a_recommendation_ranks_by_evidence():
 def test_the_command_takes_a_path_as_one_writes_it():
     path = [f"--{key}={value}" for key, value in (PATH | {"shared": "dedicated", "cc": "reno,scalable"}).items()]
     result = CliRunner().invoke(
-        app, ["recommend", *path, "--weight", "fairness=1", "--repeat", "2", "--duration", "110 s"]
+        app, ["model", "rank", *path, "--weight", "fairness=1", "--repeat", "2", "--duration", "110 s"]
     )
     assert result.exit_code == 0, result.output
     assert "±" in result.stdout
     assert "Li 2006, Table 10.1 recommends for such paths: bic, fast, htcp" in result.stdout
-    result = CliRunner().invoke(app, ["recommend", *path, "--repeat", "1", "--duration", "110 s", "--format", "json"])
+    result = CliRunner().invoke(
+        app, ["model", "rank", *path, "--repeat", "1", "--duration", "110 s", "--format", "json"]
+    )
     rows = json.loads(result.stdout)
     assert {row["cc"] for row in rows} == {"reno", "scalable"}
     names = ["score", "throughput", "overhead", "utilisation, alone", "retransmitted, alone"]
