@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from elephan import _core
+from elephan.base.errors import given_as
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.cli import complete
 from elephan.cli.compare import OPTIONS
-from elephan.cli.options import Force, assignments, command_line, given_as, words
+from elephan.cli.options import Force, assignments, command_line, words
 from elephan.cli.output import Columns, Form, chosen, named, out, show_estimates
 from elephan.cli.progress import announce, progress_bar
 from elephan.cli.recommend_path import for_path

@@ -21,18 +21,21 @@ from elephan.api.run import Run, write_json
 from elephan.api.scenario import dumbbell, flow
 from elephan.api.summary import Summary
 from elephan.base import notebook
+from elephan.base.errors import given_as
 from elephan.base.folders import new_folder
 from elephan.base.frames import as_pandas
 from elephan.base.kinds import COMPARISON
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Table, text_heads
-from elephan.base.text import file_name, short
+from elephan.base.text import file_name, listed, short
 from elephan.engines import isolated
 from elephan.engines.run import run_many
 from elephan.studies import intervals
 from elephan.studies.statistics import NOTABLE, Estimate, notable
 
+# The arguments of `compare` that give the keys of its scenarios.
+ARGUMENTS = {f"path.{key}": key for key in ("rate", "rtt", "buffer")} | {"flow.cc": "cc", "flow.start": "start_within"}
 # What a row of a comparison's frame is.
 Rows = Literal["runs", "flows", "estimates"]
 
@@ -232,9 +235,10 @@ def run_path(name: str, repeat: int) -> str:
     return f"runs/{file_name(name)}-{repeat}"
 
 
+@given_as(ARGUMENTS)
 def compare(
     *,
-    cc: Sequence[str],
+    cc: Sequence[str] | str,
     rate: str = "250 Mbit/s",
     rtt: str = "82 ms",
     buffer: str = "20% bdp",
@@ -247,7 +251,7 @@ def compare(
     large: bool = False,
     progress: Callable[[float], object] | None = None,
     isolate: bool = False,
-    metrics: Sequence[Metric | Reading] = (),
+    metrics: Sequence[Metric | Reading] | Metric | Reading = (),
     against: str | None = None,
     **keys: Any,
 ) -> Comparison:
@@ -263,10 +267,18 @@ def compare(
     which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails
     raises `MetricError`. `progress` and the bar are as for `run`.
     """
+    if not (cc := listed(cc)):
+        raise _core.ScenarioError("cc: expected one or more algorithms, found none")
+    for argument, value, least in (("repeat", repeat, 1), ("flows", flows, 1 if against is None else 2)):
+        if value < least:
+            raise _core.ScenarioError(f"{argument}: expected {least} or more, found {value}")
+    if against is not None:
+        with given_as({**ARGUMENTS, "flow.cc": "against"}):
+            dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=flow(against), large=large)
     # The goodput of the others beside a flow of their own kind, by seed.
     beside: dict[int, float] = {}
     rivals = () if against is None else _of_rivals(beside)
-    own = own_metrics((*metrics, *rivals))
+    own = own_metrics((*listed(metrics), *rivals))
     later = {"uniform": ["0 s", start_within]}
     made = {
         name: [

@@ -5,7 +5,7 @@ import platform
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.outline import swept
-from elephan.api.scenario import Scenario, load
+from elephan.api.scenario import Scenario, Source, load
 from elephan.api.summary import Summary
 from elephan.base import notebook
 from elephan.base.folders import default
@@ -113,17 +113,17 @@ class Sweep:
             )
         # Runs on the kernel are in real time. In parallel they would contend for the processors.
         if "linux" in engines and workers > 1:
-            raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
+            raise _core.ScenarioError(f"workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)
         self._retry_failed, self._isolate = retry_failed, isolate
         self._tight = [] if until is None else Tight.parse(until)
         if until is not None and max_repeat is None:
-            raise _core.ScenarioError("--until: expected --max-repeat with it, found none")
+            raise _core.ScenarioError("max_repeat: expected a number with until, found none")
         self._repeats = self.scenario.repeats
         self._most = self._repeats
         if max_repeat is not None:
             if max_repeat < 1:
-                raise _core.ScenarioError(f"--max-repeat: expected 1 or more, found {max_repeat}")
+                raise _core.ScenarioError(f"max_repeat: expected 1 or more, found {max_repeat}")
             self._repeats = min(max(self._repeats, FIRST_LOOK), max_repeat) if self._tight else self._repeats
             self._most = max(max_repeat, self._repeats)
         sweep = scenario.document.get("sweep", {})
@@ -137,11 +137,12 @@ class Sweep:
         self._wanted: dict[int, int] = {}
 
     def __repr__(self) -> str:
-        done = f"{self.done} of {self.total} runs done" if self.total else "not begun"
-        return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {done}>"
+        done, total = self._progress()
+        runs = f"{done} of {total} runs done"
+        return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {runs}>"
 
     def _repr_html_(self) -> str:
-        if not self.done:
+        if not self._progress()[0]:
             return notebook.shown(self.scenario.name, [repr(self)[1:-1], self.scenario.outline])
         parts = [
             *(table.to_html() for table in self.tables()),
@@ -153,6 +154,20 @@ class Sweep:
     def points(self) -> int:
         """The number of points, without repeats."""
         return self.scenario.points
+
+    def _progress(self) -> tuple[int, int]:
+        """How many runs are done, and of how many; before the sweep begins, those that its folder has."""
+        if self.total:
+            return self.done, self.total
+        data = Dataset(self.folder)
+        found: set[str] = set()
+        # A sweep that has begun repeats what is lost.
+        with suppress(SweepError):
+            data.description()
+            found = {*data.index()["run"]}
+        every = ((point, repeat) for point in range(self.points) for repeat in range(self._repeats))
+        done = sum(self._run(point, repeat).run in found for point, repeat in every) if found else 0
+        return done, self.points * self._repeats
 
     # Planning.
 
@@ -209,7 +224,7 @@ class Sweep:
     def _note(self, point: int, repeat: int, row: Mapping[str, Any]) -> None:
         for tight in self._tight:
             if row["status"] == "ok":
-                column = names.find(tight.metric, {key: names.short_metric(key) for key in row}, "--until: ci()")
+                column = names.find(tight.metric, {key: names.short_metric(key) for key in row}, "until: ci()")
                 self._samples.setdefault(point, {}).setdefault(tight.metric, {})[repeat] = row[column]
 
     def _more(self, point: int) -> bool:
@@ -400,7 +415,7 @@ class Sweep:
 
 
 def sweep(
-    scenario: Scenario | str | Path,
+    scenario: Source,
     out: str | Path | None = None,
     *,
     scheduler: "str | Client | None" = None,
@@ -410,16 +425,16 @@ def sweep(
     max_repeat: int | None = None,
     isolate: bool = False,
 ) -> Sweep:
-    """Make a sweep from a scenario or a scenario file, with results in the folder `out` (by default `results/NAME`).
+    """Make a sweep from a scenario, with results in the folder `out` (by default `results/NAME`).
 
-    Nothing is run until the sweep is iterated, which yields each run as it finishes, or until `run()` is called. Results that
-    the folder already has are not computed again. `scheduler` is the address of a Dask scheduler, or a client; otherwise
-    `workers` threads (0: all cores) run the sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds
-    repeats to each point, up to `max_repeat`, until half of the 95 % interval is that small. `isolate` gives each run a process
-    of its own, as in `run`. Raises `ScenarioError` if a point is invalid.
+    The scenario may be a file, the name of an example or a document, as for `load`. Nothing is run until the sweep is iterated,
+    which yields each run as it finishes, or until `run()` is called. Results that the folder already has are not computed
+    again. `scheduler` is the address of a Dask scheduler, or a client; otherwise `workers` threads (0: all cores) run the
+    sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
+    half of the 95 % interval is that small. `isolate` gives each run a process of its own, as in `run`. Raises
+    `ScenarioError` if a point is invalid.
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load(scenario)
+    scenario = load(scenario)
     folder = Path(out) if out is not None else default(scenario.name)
     return Sweep(
         scenario,
