@@ -11,6 +11,7 @@ from elephan import _core
 from elephan.api.run import TABLES, Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
+from elephan.base.errors import told
 
 Progress = Callable[[float], object]
 
@@ -27,16 +28,21 @@ def run_all(
     try:
         results = _core.run_many(scenarios, threads, progress, captures, cancel)
     except _core.AlgorithmError as error:
-        raise _core.AlgorithmError(f"{error}{_line_of(error.__cause__)}") from error.__cause__
+        raise _explained(error) from error.__cause__
     wall = time.perf_counter() - started
     return [from_columns(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
 
 
-def _line_of(raised: BaseException | None) -> str:
-    """Where a class of the user's raised an error, in the file of the method that was called; empty if no class did."""
-    frames = traceback.extract_tb(raised.__traceback__) if raised is not None else []
+def _explained(error: _core.AlgorithmError) -> _core.AlgorithmError:
+    """The error with what a class of the user's may have meant, and the line in the file of the method that was called."""
+    raised = error.__cause__
+    if raised is None:
+        return error
+    frames = traceback.extract_tb(raised.__traceback__)
     own = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    line = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    text = f"{type(raised).__name__}: {raised}".removesuffix(": ")
+    return _core.AlgorithmError(f"{error}".replace(text, told(raised)) + line)
 
 
 def from_columns(
