@@ -4,6 +4,8 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,28 @@ def run_all(
         raise _explained(error) from error.__cause__
     wall = time.perf_counter() - started
     return [from_columns(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
+
+
+class _Enough(Exception):  # noqa: N818 - no error
+    """The time has come to which a run was to go."""
+
+
+def begin(scenario: Scenario, *, until_s: float, progress: Progress | None = None) -> None:
+    """Run a scenario to this simulated time, without results. Raises what the run itself raises until then.
+
+    `progress` is called with 0 every 50 ms.
+    """
+
+    def goes_on(time_s: float, *_: object) -> bool:
+        if time_s >= until_s:
+            raise _Enough
+        return True
+
+    try:
+        with suppress(_Enough):
+            _core.run_live(scenario, until_s, goes_on, listen=progress and partial(progress, 0.0))
+    except _core.AlgorithmError as error:
+        raise _explained(error) from error.__cause__
 
 
 def _explained(error: _core.AlgorithmError) -> _core.AlgorithmError:

@@ -248,6 +248,44 @@ def test_what_a_class_raises_is_the_cause_of_the_runs_error():
         elephan.run(scenario("python:mine:Wide"))
 
 
+def test_each_algorithm_is_tried_before_any_other_runs(folder: Path):
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "duration": "6 s", "repeat": 2, "start_within": "1 s"}
+    shares: list[float] = []
+    with pytest.raises(
+        elephan.cc.AlgorithmError, match=r"on_report raised TypeError: expected a Decision or None, found 7"
+    ):
+        elephan.compare(cc=["reno", "python:mine:Answers"], progress=shares.append, **path)
+    assert sum(shares) == 0
+    # One that begins later is tried then; of a sweep whichever point has it.
+    late = scenario("reno", {"name": "python:mine:Answers"}, duration="6 s").document
+    late["flow"][1]["start"] = "4 s"
+    late["sweep"] = {"flow.1.cc": ["htcp", "python:mine:Answers"]}
+    swept = elephan.sweep(late, folder / "swept")
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"at 4\..*found 7"):
+        swept.run()
+    assert "0 of 2 runs done" in repr(elephan.sweep(late, folder / "swept"))
+    assert "2 of 2 runs done, 1 failed" in repr(elephan.sweep(late, folder / "swept", isolate=True).run())
+
+
+def test_runs_beside_an_algorithm_that_fails_later_are_kept(folder: Path):
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "duration": "6 s", "start_within": "1 s"}
+    names = ["reno", "python:mine:Falls", "python:mine:Aimd"]
+    compared = elephan.compare(cc=names, repeat=2, **path)
+    assert list(compared.runs) == names[::2]
+    (errors,) = compared.failed.values()
+    assert [error.partition(" raised ")[2].partition(" (")[0] for error in errors] == [
+        "ZeroDivisionError: division by zero"
+    ] * 2
+    assert "failed: python:mine:Falls" in repr(compared)
+    alone = elephan.compare(cc="reno", repeat=2, **path)
+    assert alone.values["reno"] == compared.values["reno"]
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"at 2\.0.*ZeroDivisionError"):
+        elephan.compare(cc="python:mine:Falls", repeat=1, **path)
+    swept = scenario("reno", duration="3 s").document | {"sweep": {"flow.cc": names[:2]}}
+    (error,) = filter(None, elephan.sweep(swept, folder / "swept").run().to_polars()["error"])
+    assert "Falls.on_report raised ZeroDivisionError" in error
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

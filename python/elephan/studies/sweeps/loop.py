@@ -4,10 +4,11 @@ import json
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,8 @@ from elephan.base.frames import as_pandas
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure
 from elephan.base.table import Table
+from elephan.engines.isolated import try_out
+from elephan.foreign import names as foreign
 from elephan.guest import image
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
@@ -137,8 +140,8 @@ class Sweep:
         self._wanted: dict[int, int] = {}
 
     def __repr__(self) -> str:
-        done, total = self._progress()
-        runs = f"{done} of {total} runs done"
+        done, total, failed = self._progress()
+        runs = f"{done} of {total} runs done{f', {failed} failed' if failed else ''}"
         return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {runs}>"
 
     def _repr_html_(self) -> str:
@@ -155,19 +158,19 @@ class Sweep:
         """The number of points, without repeats."""
         return self.scenario.points
 
-    def _progress(self) -> tuple[int, int]:
-        """How many runs are done, and of how many; before the sweep begins, those that its folder has."""
+    def _progress(self) -> tuple[int, int, int]:
+        """How many runs are done, of how many, and how many failed; before the sweep begins, those that its folder has."""
         if self.total:
-            return self.done, self.total
+            return self.done, self.total, self.failed
         data = Dataset(self.folder)
-        found: set[str] = set()
+        known: dict[str, str] = {}
         # A sweep that has begun repeats what is lost.
         with suppress(SweepError):
             data.description()
-            found = {*data.index()["run"]}
-        every = ((point, repeat) for point in range(self.points) for repeat in range(self._repeats))
-        done = sum(self._run(point, repeat).run in found for point, repeat in every) if found else 0
-        return done, self.points * self._repeats
+            known = {row["run"]: row["status"] for row in data.index().iter_rows(named=True)}
+        every = product(range(self.points), range(self._repeats)) if known else ()
+        found = [known[run] for point, repeat in every if (run := self._run(point, repeat).run) in known]
+        return len(found), self.points * self._repeats, found.count("failed")
 
     # Planning.
 
@@ -311,6 +314,8 @@ class Sweep:
         )
 
     def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
+        if not self._isolate:
+            try_out(self._with_foreign(point for point, _ in missing))
         pool = scheduler(self._where, self._workers, isolate=self._isolate)
         waiting = Waiting(self._run, missing)
         sent: dict[int, list[PlannedRun]] = {}
@@ -339,6 +344,16 @@ class Sweep:
             finally:
                 # Finished runs are kept, whatever stopped the loop.
                 out.flush()
+
+    def _with_foreign(self, points: Iterable[int]) -> Iterator[Scenario]:
+        """The scenarios of points, as long as the sweep names algorithms from outside that none of them had."""
+        left = {*foreign.used(self.scenario.document)} if foreign.mentioned(self.scenario.to_json()) else set()
+        for point in dict.fromkeys(points):
+            if not left:
+                return
+            scenario = Scenario(self.scenario.point(point, 0)[0])
+            left -= {*foreign.used(scenario.document)}
+            yield scenario
 
     def _take(
         self, number: int, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
@@ -431,8 +446,9 @@ def sweep(
     which yields each run as it finishes, or until `run()` is called. Results that the folder already has are not computed
     again. `scheduler` is the address of a Dask scheduler, or a client; otherwise `workers` threads (0: all cores) run the
     sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
-    half of the 95 % interval is that small. `isolate` gives each run a process of its own, as in `run`. Raises
-    `ScenarioError` if a point is invalid.
+    half of the 95 % interval is that small. Each algorithm from outside is tried for a moment before anything
+    runs; what it raises then is raised, and what it raises later is the error of its run. `isolate` gives each run a process of
+    its own, as in `run`, and nothing is tried. Raises `ScenarioError` if a point is invalid.
     """
     scenario = load(scenario)
     folder = Path(out) if out is not None else default(scenario.name)
