@@ -4,6 +4,8 @@ A line of a page that ends with `<!-- NAME -->` is what a reader of the reposito
 registries, the scenario's JSON Schema, docs/measured.json, and the tables of docs/measured.
 """
 
+import ast
+import inspect
 import json
 import shutil
 import sys
@@ -20,6 +22,7 @@ from elephan import _core
 from elephan.api.metrics import Metric
 from elephan.api.registry import queues
 from elephan.base.table import of_markdown, text_heads
+from elephan.studies.sweeps.names import unit
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -73,6 +76,7 @@ def generated() -> Iterator[tuple[Path, str, str]]:
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
     yield DOCS / "results.md", "declared", columns()
+    yield DOCS / "own-algorithm-python.md", "fields", fields_of_classes()
     for page, files in SHOWN.items():
         for file in files:
             text = (Path(elephan.__file__).parent / "examples" / "own" / file).read_text(encoding="utf-8")
@@ -288,6 +292,23 @@ def columns() -> str:
     for part, group in groupby(json.loads(_core.declared_fields()), key=lambda field: str(field["part"])):
         rows = [[f"`{f['name']}`", f["unit"], f["meaning"], f["source"]] for f in group]
         text.append(f"### {part}\n\n{table(['key', 'unit', 'meaning', 'source'], rows)}")
+    return "\n\n".join(text)
+
+
+def fields_of_classes() -> str:
+    """What an algorithm in Python is told, and what it decides: types as in the stub of the extension module."""
+    stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
+    text = []
+    for made in (elephan.cc.Report, elephan.cc.Loss, elephan.cc.Decision):
+        (node,) = (one for one in stub.body if isinstance(one, ast.ClassDef) and one.name == made.__name__)
+        rows = [
+            [f"`{one.target.id}`", f"`{kind}`", "" if kind in ("str", "bool") else unit(one.target.id), meaning]
+            for one in node.body
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            for kind, meaning in [(ast.unparse(one.annotation), inspect.getdoc(getattr(made, one.target.id)))]
+        ]
+        heads = ["field", "type", "unit", "meaning"]
+        text.append(f"**`{made.__name__}`.** {inspect.getdoc(made)}\n\n{table(heads, rows)}")
     return "\n\n".join(text)
 
 

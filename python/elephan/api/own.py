@@ -8,7 +8,7 @@ from typing import Any, Literal
 from elephan._core import ScenarioError
 from elephan.api.metrics import METRICS, Metric
 from elephan.api.run import Run
-from elephan.base.errors import FailedError
+from elephan.base.errors import FailedError, told
 
 Reading = Callable[[Run], float | None]
 
@@ -58,7 +58,7 @@ def of_run(metric: Metric, run: Run) -> float | None:
     try:
         found = metric.value(run)
     except Exception as error:
-        raise MetricError(f"{where}: {type(error).__name__}: {error}") from error
+        raise MetricError(f"{where}: {told(error)}") from error
     if found is None:
         return None
     try:

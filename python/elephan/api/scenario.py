@@ -5,11 +5,12 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from elephan import _core
 from elephan.api import cellular
 from elephan.api.outline import html, outline
+from elephan.base.text import listed
 from elephan.foreign import names
 
 # Of a scenario file: a trace may be within it.
@@ -81,6 +82,8 @@ def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool
     return Scenario(_core.load_scenario(text, file, list(settings.items()), as_json, files=True, large=large))
 
 
+# What a caller can give for a scenario: itself, its file, the name of an example, or its document.
+Source: TypeAlias = Scenario | str | os.PathLike[str] | Mapping[str, Any]
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -116,13 +119,22 @@ def copy_examples(folder: Path) -> None:
     shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
-def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
+def load(source: Source, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
     """Read a scenario file (TOML, or JSON by its suffix) or an example by its name, with other values for some keys.
 
-    A scenario that needs more events, rows or memory than the limits allow is refused unless `large` is set. Raises
-    `ScenarioError` for an invalid file, and `OSError` for one that cannot be read.
+    `source` may also be a document in the form of the file, or a scenario. One that needs more events, rows or memory than
+    the limits allow is refused unless `large` is set. Raises `ScenarioError` for an invalid one, and `OSError` for a file
+    that cannot be read.
     """
-    path = _found(Path(path))
+    if isinstance(source, Scenario):
+        return source.with_settings(settings, large=large) if settings else source
+    if isinstance(source, Mapping):
+        text = json.dumps(dict(source), default=_plain)
+        return _checked(text, "scenario", settings or {}, as_json=True, large=large)
+    if not isinstance(source, str | os.PathLike):
+        expected = "a file, the name of an example, a document or a Scenario"
+        raise _core.ScenarioError(f"scenario: expected {expected}, found {source!r}")
+    path = _found(Path(source))
     # A device may have no end.
     with path.open("rb") as file:
         read = file.read(MOST_BYTES + 1)
@@ -138,6 +150,15 @@ def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: 
     return _checked(text, name, settings, as_json=path.suffix == ".json", large=large)
 
 
+def _plain(value: Any) -> Any:
+    """A value of a document as JSON has it: a number of NumPy, or a path. Raises `ScenarioError` for anything else."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise _core.ScenarioError(f"scenario: expected numbers, texts, lists and tables, found {value!r}")
+
+
 def flow(cc: str | Mapping[str, Any], **keys: Any) -> dict[str, Any]:
     """Make a flow with congestion control `cc`: a name, or a table with `name` and its parameters.
 
@@ -151,7 +172,7 @@ def dumbbell(
     *,
     rate: str,
     rtt: str,
-    flows: Sequence[Mapping[str, Any]],
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any],
     duration: str,
     buffer: str = "100% bdp",
     seed: int = 1,
@@ -171,10 +192,10 @@ def dumbbell(
         "duration": duration,
         "seed": seed,
         "path": {"rate": rate, "rtt": rtt, "buffer": buffer, **(path or {})},
-        "flow": list(flows),
+        "flow": listed(flows),
         **keys,
     }
-    return _checked(json.dumps(document), "scenario", {}, as_json=True, large=large)
+    return load(document, large=large)
 
 
 def schema() -> dict[str, Any]:

@@ -9,7 +9,7 @@ import io
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any, Protocol
 
@@ -113,6 +113,11 @@ def spreadsheet(text: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def listed(given: Any) -> list[Any]:
+    """What was given, as a list: a text, a table, or anything else that is no list, is its one item."""
+    return [*given] if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
 
 
 def file_name(text: str) -> str:

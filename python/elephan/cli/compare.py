@@ -8,10 +8,11 @@ import typer
 from elephan import _core
 from elephan.api.metrics import METRICS
 from elephan.api.scenario import dumbbell, flow
+from elephan.base.errors import given_as
 from elephan.base.folders import default, new_folder
 from elephan.base.table import Head
 from elephan.cli import FAILED, complete
-from elephan.cli.options import Force, Isolate, Large, command_line, given_as, words
+from elephan.cli.options import Force, Isolate, Large, command_line, words
 from elephan.cli.output import Columns, Form, chosen, err, named, out, show_estimates, told
 from elephan.cli.progress import announce, progress_bar
 

@@ -11,6 +11,13 @@ from elephan.studies.sweeps.dataset import Dataset, named
 Folder = Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder of a sweep.")]
 Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: include only runs with this setting.")]
 
+# The options that give the arguments of `elephan.studies.sweeps`.
+OPTIONS = {
+    **{name: f"--{name}" for name in ("rows", "cols", "where", "over", "by")},
+    **dict.fromkeys(("metrics", "metric"), "--metric"),
+    **dict.fromkeys(("key", "first", "second"), "--between"),
+}
+
 
 def tell(lines: list[str]) -> None:
     """Print each line on standard error."""

@@ -12,10 +12,11 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.base import plots
+from elephan.base.errors import given_as
 from elephan.base.numbers import significant
 from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.cli import complete
-from elephan.cli.options import assignments, command_line, given_as, parameter, rate_of, seconds_of, words
+from elephan.cli.options import assignments, command_line, parameter, rate_of, seconds_of, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import announce, progress_bar
 from elephan.cli.rank import rank

@@ -2,9 +2,7 @@
 
 import ipaddress
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -56,22 +54,6 @@ def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = 
             raise _core.ScenarioError(f"{option}: expected {form}, found {text!r}")
         found[key.strip()] = value.strip()
     return found
-
-
-@contextmanager
-def given_as(options: Mapping[str, str]) -> Iterator[None]:
-    """Let errors name the options that gave a value, in place of its keys: `{"path.rate": "--rate"}`.
-
-    Numbers in keys do not count: `flow.cc` is the key of every flow.
-    """
-    try:
-        yield
-    except _core.ScenarioError as error:
-        key, _, rest = str(error).removeprefix("scenario: ").partition(": ")
-        option = options.get(re.sub(r"\.\d+", "", key))
-        if option is None or type(error) is not _core.ScenarioError:
-            raise
-        raise _core.ScenarioError(f"{option}: {rest}") from error
 
 
 def rate_of(text: str, option: str, *, least_bit_s: float = 0.0) -> float:

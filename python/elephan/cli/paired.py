@@ -6,8 +6,9 @@ import typer
 
 from elephan import _core
 from elephan.base.documents import damage
+from elephan.base.errors import given_as
 from elephan.cli import complete
-from elephan.cli.grids import Folder, Where, missing
+from elephan.cli.grids import OPTIONS, Folder, Where, missing
 from elephan.cli.options import assignments, command_line, words
 from elephan.cli.output import Form, show_estimates
 from elephan.studies.sweeps.tables import Pairs
@@ -30,7 +31,7 @@ def paired_command(
     both = words(values)
     if not equals or len(both) != 2:
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
-    with damage(folder):
+    with damage(folder), given_as(OPTIONS):
         compared = Pairs.of(folder, key, (both[0], both[1]), metric, assignments(where, "--where"))
         show_estimates(compared.table(), compared.records(), form)
         missing(folder)

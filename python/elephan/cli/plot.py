@@ -11,9 +11,10 @@ from elephan.api.pictures.draw import WIDTH
 from elephan.api.pictures.kinds import KINDS
 from elephan.base import plots
 from elephan.base.documents import damage
+from elephan.base.errors import given_as
 from elephan.base.text import Terminal, file_name
 from elephan.cli import complete
-from elephan.cli.grids import Where
+from elephan.cli.grids import OPTIONS, Where
 from elephan.cli.options import assignments, command_line, words
 from elephan.report.read import picture_of
 
@@ -52,7 +53,7 @@ def plot(
     target = out or folder / f"{file_name(kind)}.png"
     plots.check_format(target)
     chosen = {"over": over, "by": words(by) if by else None, "where": assignments(where, "--where")}
-    with damage(folder):
+    with damage(folder), given_as({**OPTIONS, "metric": "plot"}):
         plots.save(picture_of(folder, kind, chosen, width=_inches(width), title=title), target)
     Terminal().message(f"{target}")
 

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from elephan import _core
+from elephan.base.errors import given_as
 from elephan.base.folders import new_folder
 from elephan.base.table import Cell, Head, Table, text_heads
-from elephan.cli.options import Force, bytes_of, command_line, given_as, rate_of, words
+from elephan.cli.options import Force, bytes_of, command_line, rate_of, words
 from elephan.cli.output import Form, err, out, show
 from elephan.paths.probe import budget
 from elephan.paths.probe.folder import write

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from elephan import _core
+from elephan.base.errors import given_as
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.cli import complete
 from elephan.cli.compare import OPTIONS
-from elephan.cli.options import Large, assignments, given_as, words
+from elephan.cli.options import Large, assignments, words
 from elephan.cli.output import Columns, Form, chosen, named, out, show_estimates
 from elephan.cli.progress import announce, progress_bar
 from elephan.studies.recommend import PUBLISHED, Evidence, Recommendation, evidence_of, weights_of

@@ -8,9 +8,10 @@ import typer
 from elephan import _core
 from elephan.api.run import write_json
 from elephan.api.scenario import dumbbell, flow
+from elephan.base.errors import given_as
 from elephan.base.folders import check_new, new_file, new_folder
 from elephan.cli import complete
-from elephan.cli.options import Force, bytes_of, command_line, given_as, rate_of, seconds_of, words
+from elephan.cli.options import Force, bytes_of, command_line, rate_of, seconds_of, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import progress_bar
 from elephan.cli.progress import span as roughly

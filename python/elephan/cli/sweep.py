@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from elephan import _core
 from elephan.api.scenario import load
+from elephan.base.errors import given_as
 from elephan.base.folders import default, own_or_empty
 from elephan.base.kinds import SWEEP
 from elephan.cli import FAILED
@@ -32,6 +33,7 @@ from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
 from elephan.studies.sweeps.schedulers import connect
 
 SHOWN_FAILURES = 5
+OPTIONS = {"until": "--until", "max_repeat": "--max-repeat", "workers": "--workers"}
 
 app = command_line()
 
@@ -71,6 +73,7 @@ def sweep_command(
         where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:
             where = _cluster(stack, kind, text, jobs, folder, tls)
+        stack.enter_context(given_as(OPTIONS))
         run_sweep(
             sweep(
                 scenario,

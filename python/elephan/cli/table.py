@@ -6,9 +6,10 @@ import typer
 
 from elephan import _core
 from elephan.base.documents import damage
+from elephan.base.errors import given_as
 from elephan.base.table import of_records
 from elephan.cli import complete
-from elephan.cli.grids import Folder, Where, missing
+from elephan.cli.grids import OPTIONS, Folder, Where, missing
 from elephan.cli.options import assignments, command_line, words
 from elephan.cli.output import Form, err, show
 from elephan.studies.sweeps import tables
@@ -54,7 +55,7 @@ def table_command(
         "interval": interval,
         "centre": stat,
     }
-    with damage(folder):
+    with damage(folder), given_as(OPTIONS):
         if form in ("csv", "json"):
             estimates = tables.records(folder, **options)
             show([of_records(estimates)], form, estimates)

@@ -14,9 +14,10 @@ from rich.progress import Progress as Bars
 
 from elephan import _core
 from elephan.api.scenario import load as load_scenario
+from elephan.base.errors import given_as
 from elephan.base.folders import new_folder
 from elephan.base.text import visible
-from elephan.cli.options import bytes_of, command_line, given_as, rate_of
+from elephan.cli.options import bytes_of, command_line, rate_of
 from elephan.cli.output import err, out
 from elephan.cli.progress import NameColumn
 from elephan.paths import transfer

@@ -1,11 +1,11 @@
-"""Runs in processes of their own: code from outside that crashes ends its own run, and no other."""
+"""Runs of code from outside: in processes of their own, so that a crash ends its own run and no other, and on trial."""
 
 import os
 import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import IO, Any
@@ -15,13 +15,15 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.base.cores import core_count
 from elephan.engines.run import run as simulate
-from elephan.engines.sim import Progress
+from elephan.engines.sim import Progress, begin
 from elephan.foreign import names
 
 # The program of such a process. It finds its modules where this one does.
 PROGRAM = "import sys; sys.path[:] = {path!r}; from elephan.engines.isolated import serve; serve()"
 # How often a caller that waits for several runs listens to signals, and tells of progress.
 LISTENS_S = 0.05
+# How long the flow of an algorithm runs on trial, in simulated time.
+TRIAL_S = 2.0
 
 
 def run(
@@ -36,6 +38,18 @@ def run(
 
     Raises what the run raises, and `AlgorithmError` with the signal if the process crashed.
     """
+    made: Run = _elsewhere(simulate, scenario, {"captures": captures, "threads": threads}, progress, cancel)
+    return made
+
+
+def _elsewhere(
+    function: Callable[..., Any],
+    scenario: Scenario,
+    keys: Mapping[str, Any],
+    progress: Progress | None,
+    cancel: _core.Cancel | None = None,
+) -> Any:
+    """Call a function of a scenario in a process of its own. Raises as `run` does."""
     command = [sys.executable, "-c", PROGRAM.format(path=sys.path)]
     # A session of its own: signals of the terminal are for this process, which then ends the other.
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -44,7 +58,7 @@ def run(
     try:
         # A process that has crashed reads nothing; `_answer` finds that out.
         with suppress(BrokenPipeError):
-            pickle.dump((scenario, captures, threads), process.stdin)
+            pickle.dump((function, scenario, keys), process.stdin)
             process.stdin.flush()
         while isinstance(message := _answer(process.stdout), float):
             if cancel is not None and cancel.is_set():
@@ -58,14 +72,14 @@ def run(
         process.wait()
         process.stdout.close()
         process.stdin.close()
-    if isinstance(message, Run):
-        return message
-    raised, cause = message
-    raise raised from cause
+    result, raised, cause = message
+    if raised is not None:
+        raise raised from cause
+    return result
 
 
 def _answer(output: IO[bytes]) -> Any:
-    """The next message of a process: a share, the results, or what was raised; None if the process ended before."""
+    """The next message of a process: a share, or the result, what was raised and its cause; None if it ended before."""
     try:
         return pickle.load(output)
     except (EOFError, pickle.UnpicklingError):
@@ -79,12 +93,13 @@ def _crash(scenario: Scenario, code: int) -> str:
 
 
 def run_many(
-    scenarios: Sequence[Scenario], threads: int = 0, progress: Progress | None = None
+    scenarios: Sequence[Scenario], threads: int = 0, progress: Progress | None = None, *, isolate: bool = True
 ) -> list[Run | Exception]:
-    """Run scenarios, each in a process of its own, `threads` (0: as many as there are cores) at a time.
+    """Run scenarios, each in a process of its own if `isolate`, `threads` (0: as many as there are cores) at a time.
 
     On engines other than the simulator they run in sequence. A run that fails gives its error, and the others go on.
     """
+    call = run if isolate else simulate
     if any(scenario.document["engine"] != "sim" for scenario in scenarios):
         threads = 1
     shares = [0.0] * len(scenarios)
@@ -93,9 +108,11 @@ def run_many(
     def one(number: int) -> Run | Exception:
         def told(share: float) -> None:
             shares[number] = share
+            if cancel.is_set():
+                raise KeyboardInterrupt("the run was cancelled")
 
         try:
-            return run(scenarios[number], progress=told, cancel=cancel)
+            return call(scenarios[number], progress=told)
         except Exception as error:
             return error
 
@@ -113,13 +130,35 @@ def run_many(
         return [future.result() for future in futures]
 
 
+def try_out(scenarios: Iterable[Scenario], progress: Progress | None = None) -> None:
+    """Try each algorithm from outside: the first scenario with it runs until its first flow has been there for a while.
+
+    What fails here fails in the whole run as well. Compiled code runs in a process of its own. Raises as `run` does.
+    """
+    tried: set[str] = set()
+    for scenario in scenarios:
+        new = {*names.used(scenario.document)} - tried
+        if not new or scenario.document["engine"] != "sim":
+            continue
+        tried |= new
+        starts_s: dict[str, float] = {}
+        for (name, _), start_s in zip(scenario.congestion_controls, scenario.plan["starts_s"], strict=False):
+            if name in new:
+                starts_s.setdefault(name, start_s or 0.0)
+        until_s = TRIAL_S + max(starts_s.values(), default=0.0)
+        if all(name.startswith(names.PYTHON) for name in new):
+            begin(scenario, until_s=until_s, progress=progress)
+        else:
+            _elsewhere(begin, scenario, {"until_s": until_s}, progress)
+
+
 def serve() -> None:
-    """Carry out the run that standard input asks for, and tell its progress and its result on standard output."""
+    """Carry out the call that standard input asks for, and tell its progress and its result on standard output."""
     # What foreign code prints must not be in between.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     asked: IO[bytes] = sys.stdin.buffer
-    scenario, captures, threads = pickle.load(asked)
+    function, scenario, keys = pickle.load(asked)
     threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
 
     def tell(message: Any) -> None:
@@ -128,10 +167,10 @@ def serve() -> None:
 
     try:
         names.provide_all(scenario.to_json())
-        message: Any = simulate(scenario, progress=tell, captures=captures, threads=threads)
+        message: Any = function(scenario, progress=tell, **keys), None, None
     # A panic of the extension module is not an `Exception`.
     except BaseException as error:
-        message = _sent(error), error.__cause__ and _sent(error.__cause__)
+        message = None, _sent(error), error.__cause__ and _sent(error.__cause__)
     tell(message)
 
 

@@ -6,8 +6,9 @@ from importlib import import_module
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.api.scenario import Scenario
+from elephan.api.scenario import Source, load
 from elephan.base.notebook import watched
+from elephan.base.text import listed
 from elephan.engines import sim
 from elephan.engines.sim import Progress
 
@@ -22,7 +23,7 @@ ISOLATED = "elephan.engines.isolated"
 
 
 def run(
-    scenario: Scenario,
+    scenario: Source,
     *,
     progress: Progress | None = None,
     captures: dict[str, str] | None = None,
@@ -30,7 +31,7 @@ def run(
     threads: int = 1,
     isolate: bool = False,
 ) -> Run:
-    """Run a scenario, and return its results.
+    """Run a scenario, and return its results. It may be a file, the name of an example or a document, as for `load`.
 
     The interpreter lock is released during the run. `progress` is called every 50 ms with the completed share; an exception
     from it, or from a signal handler, ends the run at once. Without it, a notebook and Python's prompt show a bar if the run
@@ -39,6 +40,7 @@ def run(
     run among `threads` threads (0: one for each core); the results are the same. `isolate` gives the run a process of its own:
     an algorithm in C that crashes is then an `AlgorithmError` here. A sweep has several runs: use `sweep` for it.
     """
+    scenario = load(scenario)
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
     with watched(scenario.name, progress) if cancel is None else nullcontext(progress) as told:
@@ -56,24 +58,25 @@ def run(
 
 
 def run_many(
-    scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None, isolate: bool = False
+    scenarios: Sequence[Source] | Source, *, threads: int = 0, progress: Progress | None = None, isolate: bool = False
 ) -> list[Run]:
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
 
     On engines other than the simulator they run in sequence. `isolate` is as for `run`. An error of a run is raised.
     `progress` is called with the completed share; without it, a bar is shown as by `run`.
     """
-    count = len(scenarios)
+    every = list(map(load, listed(scenarios)))
+    count = len(every)
     with watched(f"{count} runs", progress) as told:
         if isolate:
-            outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(scenarios, threads, told)
+            outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(every, threads, told)
             for outcome in outcomes:
                 if isinstance(outcome, Exception):
                     raise outcome
             return [outcome for outcome in outcomes if isinstance(outcome, Run)]
-        if any(scenario.document["engine"] != "sim" for scenario in scenarios):
-            return [run(one, progress=told and _part(told, done, count)) for done, one in enumerate(scenarios)]
-        return sim.run_all(scenarios, threads, told)
+        if any(scenario.document["engine"] != "sim" for scenario in every):
+            return [run(one, progress=told and _part(told, done, count)) for done, one in enumerate(every)]
+        return sim.run_all(every, threads, told)
 
 
 def _part(progress: Progress, done: int, count: int) -> Progress:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from elephan import _core
+
 # What colours a message of numba.
 ESCAPES = re.compile("\x1b\\[[0-9;]*m")
 # ELEPHAN_CC_ABI of the header.
@@ -173,7 +175,10 @@ def _function(
     arguments = [types.voidptr] * 3 + [types.uint32] * (len(kinds) - 2)
     try:
         return numba.cfunc(types.void(*arguments))(call)
-    except (numba.core.errors.NumbaError, KeyError) as error:
+    except KeyError as error:
+        known = [name for one in (state, WINDOW, ACK, RATE) for name in one.names or ()]
+        raise TypeError(f"{what}: expected {_core.one_of(known, error.args[0])}, found '{error.args[0]}'") from error
+    except numba.core.errors.NumbaError as error:
         lines = [ESCAPES.sub("", line).strip() for line in str(error).splitlines()]
         text = next((line for line in lines if line and "nopython" not in line), str(error))
         raise TypeError(f"{what}: expected what numba can compile, found: {text}") from error

@@ -246,15 +246,15 @@ def _object(kind: str, rest: str) -> Path | None:
     return build.shared([path]) if path.suffix in COMPILED else build.kept(path)
 
 
+def used(document: Mapping[str, Any]) -> list[str]:
+    """The registered algorithms that a scenario's document names; those of Linux are the kernel's own where it runs on one."""
+    own = LINUX if document["engine"] in KERNELS else ()
+    return [name for name in sorted(named(document)) if name in _digests and not name.startswith(own)]
+
+
 def digests(text: str) -> str:
     """What identifies the algorithms from outside in a scenario (JSON), for the key of a stored run; empty if it names none."""
-    if not mentioned(text):
-        return ""
-    document = json.loads(text)
-    used = [name for name in sorted(named(document)) if name in _digests]
-    if document["engine"] in KERNELS:
-        used = [name for name in used if not name.startswith(LINUX)]
-    return "".join(f" {name} {_digests[name]}" for name in used)
+    return "".join(f" {name} {_digests[name]}" for name in used(json.loads(text))) if mentioned(text) else ""
 
 
 def provide_all(text: str) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from elephan._core import AlgorithmError, Cancel, Decision, Report, ScenarioError
 from elephan.api.run import Run
-from elephan.api.scenario import Scenario
+from elephan.api.scenario import Scenario, Source, load
+from elephan.base.text import listed
 from elephan.engines.run import run as simulate
 from elephan.gym.policy import FEATURES, WINDOW_CHANGE, Action, Observation, Policy, observe, utility
 
@@ -104,14 +105,14 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
 
     def __init__(
         self,
-        scenarios: Sequence[Scenario] | Callable[[np.random.Generator], Scenario],
+        scenarios: Sequence[Source] | Source | Callable[[np.random.Generator], Scenario],
         *,
         action: Action = WINDOW_CHANGE,
         reward: Callable[[Report, Decision], float] = utility,
     ) -> None:
-        if not callable(scenarios) and not scenarios:
+        self._scenarios = scenarios if callable(scenarios) else list(map(load, listed(scenarios)))
+        if not self._scenarios:
             raise ValueError("scenarios: expected one or more, found none")
-        self._scenarios = scenarios
         self._action = action
         self._reward = reward
         low, high = (np.array([getattr(one, bound) for one in FEATURES], np.float32) for bound in ("low", "high"))

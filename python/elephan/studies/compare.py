@@ -21,18 +21,22 @@ from elephan.api.run import Run, write_json
 from elephan.api.scenario import dumbbell, flow
 from elephan.api.summary import Summary
 from elephan.base import notebook
+from elephan.base.errors import given_as
 from elephan.base.folders import new_folder
 from elephan.base.frames import as_pandas
 from elephan.base.kinds import COMPARISON
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Table, text_heads
-from elephan.base.text import file_name, short
+from elephan.base.text import file_name, listed, short
 from elephan.engines import isolated
 from elephan.engines.run import run_many
+from elephan.foreign.names import used
 from elephan.studies import intervals
 from elephan.studies.statistics import NOTABLE, Estimate, notable
 
+# The arguments of `compare` that give the keys of its scenarios.
+ARGUMENTS = {f"path.{key}": key for key in ("rate", "rtt", "buffer")} | {"flow.cc": "cc", "flow.start": "start_within"}
 # What a row of a comparison's frame is.
 Rows = Literal["runs", "flows", "estimates"]
 
@@ -41,7 +45,7 @@ Rows = Literal["runs", "flows", "estimates"]
 class Comparison:
     """Runs of each algorithm, and estimates of each metric.
 
-    `failed` has the errors of the algorithms that are left out, because isolated runs of theirs failed.
+    `failed` has the errors of the algorithms that are left out, because runs of theirs failed.
     """
 
     runs: dict[str, list[Run]]
@@ -50,7 +54,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         count = max(map(len, self.runs.values()), default=0)
-        return f"<Comparison of {', '.join(self.runs)}: {count} {'run' if count == 1 else 'runs'} each>"
+        failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
+        return f"<Comparison of {', '.join(self.runs)}: {count} {'run' if count == 1 else 'runs'} each{failed}>"
 
     def _repr_html_(self) -> str:
         document = next(iter(self.runs.values()))[0].scenario.document
@@ -232,9 +237,10 @@ def run_path(name: str, repeat: int) -> str:
     return f"runs/{file_name(name)}-{repeat}"
 
 
+@given_as(ARGUMENTS)
 def compare(
     *,
-    cc: Sequence[str],
+    cc: Sequence[str] | str,
     rate: str = "250 Mbit/s",
     rtt: str = "82 ms",
     buffer: str = "20% bdp",
@@ -247,7 +253,7 @@ def compare(
     large: bool = False,
     progress: Callable[[float], object] | None = None,
     isolate: bool = False,
-    metrics: Sequence[Metric | Reading] = (),
+    metrics: Sequence[Metric | Reading] | Metric | Reading = (),
     against: str | None = None,
     **keys: Any,
 ) -> Comparison:
@@ -258,15 +264,24 @@ def compare(
     every algorithm: common random numbers. With `against`, all flows but the first run that algorithm, which is compared as
     well: shown are the share of the first flow, that of the others, and the harm to these (Ware et al., HotNets 2019), the part
     that they lose of their goodput beside a flow of their own kind. `keys` are further tables of the scenario file, such as
-    `tcp={"initial_window": 2}`; `large` is as for `load`. With `isolate` each run has a process of its own, as in `run`;
-    algorithms with a run that failed are left out, unless all have one. `metrics` are functions of a run that give a number,
-    which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails
-    raises `MetricError`. `progress` and the bar are as for `run`.
+    `tcp={"initial_window": 2}`; `large` is as for `load`. Each algorithm from outside is tried for a moment before anything
+    else runs, and what it raises then is raised. Algorithms with a run that fails later are left out, unless all have one.
+    With `isolate` each run has a process of its own, as in `run`, and nothing is tried before. `metrics` are functions of a
+    run that give a number, which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them
+    a unit. A metric that fails raises `MetricError`. `progress` and the bar are as for `run`.
     """
+    if not (cc := listed(cc)):
+        raise _core.ScenarioError("cc: expected one or more algorithms, found none")
+    for argument, value, least in (("repeat", repeat, 1), ("flows", flows, 1 if against is None else 2)):
+        if value < least:
+            raise _core.ScenarioError(f"{argument}: expected {least} or more, found {value}")
+    if against is not None:
+        with given_as({**ARGUMENTS, "flow.cc": "against"}):
+            dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=flow(against), large=large)
     # The goodput of the others beside a flow of their own kind, by seed.
     beside: dict[int, float] = {}
     rivals = () if against is None else _of_rivals(beside)
-    own = own_metrics((*metrics, *rivals))
+    own = own_metrics((*listed(metrics), *rivals))
     later = {"uniform": ["0 s", start_within]}
     made = {
         name: [
@@ -287,8 +302,11 @@ def compare(
     }
     every = [scenario for repeats in made.values() for scenario in repeats]
     with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
-        if isolate:
-            outcomes = iter(isolated.run_many(every, threads, told))
+        foreign = any(used(one.document) for one in every[::repeat] if one.document["engine"] == "sim")
+        if foreign and not isolate:
+            isolated.try_out(every[::repeat], told)
+        if foreign or isolate:
+            outcomes = iter(isolated.run_many(every, threads, told, isolate=isolate))
             found = _without_failed({name: [next(outcomes) for _ in repeats] for name, repeats in made.items()})
         else:
             runs = iter(run_many(every, threads=threads, progress=told))

@@ -234,9 +234,7 @@ class Tight:
             except ValueError:
                 bound = math.nan
             if match is None or not bound > 0:
-                raise ScenarioError(
-                    f'--until: expected a condition such as "ci(fairness) < 5%", found "{part.strip()}"'
-                )
+                raise ScenarioError(f'until: expected a condition such as "ci(fairness) < 5%", found "{part.strip()}"')
             found.append(cls(match[1], bound / 100 if match[3] else bound, bool(match[3])))
         return found
 

@@ -142,6 +142,26 @@ def test_mistakes_name_key_found_and_expected():
         small(flows=[elephan.flow("fastest")])
 
 
+def test_a_scenario_is_a_file_a_document_or_itself(tmp_path: Path):
+    made = small(duration="2 s")
+    file = tmp_path / "first.json"
+    file.write_text(made.to_json())
+    document = {**made.document, "seed": np.int64(1)}
+    for source in (made, file, str(file), document):
+        assert elephan.run(source).summary == elephan.run(made).summary
+        assert [run.scenario for run in elephan.run_many(source)] == [made]
+        assert elephan.load(source, {"seed": "2"}) == small(duration="2 s", seed=2)
+        swept = {**elephan.load(source).document, "sweep": {"path.rtt": ["10 ms", "20 ms"]}}
+        assert elephan.sweep(swept, tmp_path).points == 2
+    with pytest.raises(elephan.ScenarioError, match=r"^scenario: x: expected one of the keys"):
+        elephan.run({**document, "x": 1})
+    with pytest.raises(elephan.ScenarioError, match=r"^scenario: expected numbers, texts, .*, found \{1\}$"):
+        elephan.run({**document, "seed": {1}})
+    with pytest.raises(elephan.ScenarioError, match=r"^scenario: expected a file, .*, found 3$"):
+        elephan.run(3)  # type: ignore[arg-type]
+    assert small(flows=elephan.flow("reno")) == small(flows=[elephan.flow("reno")])
+
+
 def test_progress_rises_to_the_end():
     seen = []
     elephan.run_many([small(duration="1000 s", seed=seed) for seed in range(4)], progress=seen.append)
@@ -257,6 +277,24 @@ def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
     folder = result.save(tmp_path / "comparison")
     assert (folder / "cwnd.png").stat().st_size > 10_000
     assert len(pl.read_csv(folder / "table.csv")) == 2 * len(METRICS)
+
+
+def test_a_comparison_of_one_algorithm_and_its_mistakes():
+    path = {"rate": "20 Mbit/s", "rtt": "20 ms", "duration": "2 s", "repeat": 1, "start_within": "1 s"}
+    assert list(elephan.compare(cc="htcp", metrics=lambda _: 1.0, **path).runs) == ["htcp"]
+    for argument, wrong in (
+        ("cc", "htpc"),
+        ("cc", []),
+        ("rate", "x"),
+        ("rtt", 20),
+        ("repeat", 0),
+        ("flows", 0),
+        ("against", "x"),
+    ):
+        with pytest.raises(elephan.ScenarioError, match=f"^{argument}: expected .*, found"):
+            elephan.compare(**{**path, "cc": "reno", argument: wrong})
+    with pytest.raises(elephan.ScenarioError, match=r"^flows: expected 2 or more, found 1"):
+        elephan.compare(cc="reno", against="htcp", flows=1, **path)
 
 
 def test_a_comparison_against_a_rival_has_shares_and_harm():

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -246,6 +248,80 @@ def test_what_a_class_raises_is_the_cause_of_the_runs_error():
         elephan.run(scenario("python:mine:Wide"))
 
 
+def test_each_algorithm_is_tried_before_any_other_runs(folder: Path):
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "duration": "6 s", "repeat": 2, "start_within": "1 s"}
+    shares: list[float] = []
+    with pytest.raises(
+        elephan.cc.AlgorithmError, match=r"on_report raised TypeError: expected a Decision or None, found 7"
+    ):
+        elephan.compare(cc=["reno", "python:mine:Answers"], progress=shares.append, **path)
+    assert sum(shares) == 0
+    # One that begins later is tried then; of a sweep whichever point has it.
+    late = scenario("reno", {"name": "python:mine:Answers"}, duration="6 s").document
+    late["flow"][1]["start"] = "4 s"
+    late["sweep"] = {"flow.1.cc": ["htcp", "python:mine:Answers"]}
+    swept = elephan.sweep(late, folder / "swept")
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"at 4\..*found 7"):
+        swept.run()
+    assert "0 of 2 runs done" in repr(elephan.sweep(late, folder / "swept"))
+    assert "2 of 2 runs done, 1 failed" in repr(elephan.sweep(late, folder / "swept", isolate=True).run())
+
+
+def test_runs_beside_an_algorithm_that_fails_later_are_kept(folder: Path):
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "duration": "6 s", "start_within": "1 s"}
+    names = ["reno", "python:mine:Falls", "python:mine:Aimd"]
+    compared = elephan.compare(cc=names, repeat=2, **path)
+    assert list(compared.runs) == names[::2]
+    (errors,) = compared.failed.values()
+    assert [error.partition(" raised ")[2].partition(" (")[0] for error in errors] == [
+        "ZeroDivisionError: division by zero"
+    ] * 2
+    assert "failed: python:mine:Falls" in repr(compared)
+    alone = elephan.compare(cc="reno", repeat=2, **path)
+    assert alone.values["reno"] == compared.values["reno"]
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"at 2\.0.*ZeroDivisionError"):
+        elephan.compare(cc="python:mine:Falls", repeat=1, **path)
+    swept = scenario("reno", duration="3 s").document | {"sweep": {"flow.cc": names[:2]}}
+    (error,) = filter(None, elephan.sweep(swept, folder / "swept").run().to_polars()["error"])
+    assert "Falls.on_report raised ZeroDivisionError" in error
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("event.rtt_mean_s", "AttributeError: Report has no 'rtt_mean_s'; did you mean 'rtt_s'?"),
+        ("event.losses", "AttributeError: Report has no 'losses'; did you mean 'lost_segments'?"),
+        (
+            "event.rate",
+            "AttributeError: Report has no 'rate'; did you mean 'delivery_rate_bit_s' or 'pacing_rate_bit_s'?",
+        ),
+        ("event.ecn", "AttributeError: Report has no 'ecn'; it has cwnd_segments, delivered_segments, "),
+        ("self.gian", "AttributeError: Mine has no 'gian'; did you mean 'gain'?"),
+        ("None.x", "AttributeError: 'NoneType' object has no attribute 'x'"),
+        ("Decision(cwnd=1)", "TypeError: Decision has no 'cwnd'; did you mean 'cwnd_segments'?"),
+    ],
+)
+def test_a_wrong_attribute_says_what_may_be_meant(folder: Path, wrong: str, told: str):
+    text = (
+        f"from elephan.cc import *\nclass Mine(Controller):\n\tgain = 1\n\tdef on_report(self, event):\n\t\t{wrong}\n"
+    )
+    (folder / "wrong.py").write_text(text)
+    with pytest.raises(elephan.cc.AlgorithmError) as error:
+        elephan.run(scenario("python:wrong:Mine"))
+    assert f": python:wrong.py:Mine.on_report raised {told}" in str(error.value)
+    assert str(error.value).endswith(" (wrong.py, line 5)")
+
+
+def test_the_page_has_every_field_of_the_classes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(KERNEL.parent / "scripts" / "docs")
+    page = import_module("pages").fields_of_classes()
+    classes = (elephan.cc.Report, elephan.cc.Loss, elephan.cc.Decision)
+    listed = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in page.split("**`")[1:]]
+    assert [sorted(part) for part in listed] == [[key for key in dir(one) if key[0] != "_"] for one in classes]
+    assert "| `rtt_s` | `float \\| None` | s | Mean of the round-trip times" in page
+    assert "| `state` | `str` |  | State of the sender" in page
+
+
 def test_the_example_keeps_its_queue():
     run = elephan.run(scenario(f"python:{EXAMPLES}/delay.py:Delay", duration="30 s", measure={"from": "10 s"}))
     assert run.summary.loss_rate == 0
@@ -293,8 +369,14 @@ def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
     example = (EXAMPLES / "compiled.py").read_text()
     (folder / "fast.py").write_text(example)
     assert windows(elephan.run(scenario("python:fast:Scalable"))) == windows(elephan.run(scenario("lib:./mine.c")))
-    (folder / "odd.py").write_text(example.replace("window.cwnd += ack.growth", "window.width = 1"))
-    assert "Scalable.on_ack: expected what numba can compile" in refused("python:odd:Scalable")
+    wrong = {
+        "ack.growth()": "what numba can compile, found: ",
+        "ack.grow": "growth, or another of",
+        "ack.x": "one of a, seed, cwnd, ",
+    }
+    for number, (text, expected) in enumerate(wrong.items()):
+        (folder / f"odd{number}.py").write_text(example.replace("ack.growth", text))
+        assert f"Scalable.on_ack: expected {expected}" in refused(f"python:odd{number}:Scalable")
 
 
 def test_a_compiled_class_has_rates_if_it_asks_for_them(folder: Path):

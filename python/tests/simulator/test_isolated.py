@@ -22,10 +22,10 @@ def crash(tmp_path: Path) -> str:
     return acting(tmp_path, "*(volatile int *)0 = 1")
 
 
-def acting(folder: Path, what: str) -> str:
-    """Does something in its fifth round trip, unless its parameter is 1."""
-    path = folder / "acts.c"
-    act = f"if (ack->round == 5 && *(double *)state < 1)\n\t\t{what};"
+def acting(folder: Path, what: str, when: int = 5) -> str:
+    """Does something in its fifth round trip, or in another, unless its parameter is 1."""
+    path = folder / f"acts{'' if when == 5 else when}.c"
+    act = f"if (ack->round == {when} && *(double *)state < 1)\n\t\t{what};"
     text = MINE.replace("window->cwnd += window", f"{act}\n\twindow->cwnd += window", 1)
     path.write_text(f"#include <stdio.h>\n{text}")
     return f"lib:{path}"
@@ -126,8 +126,11 @@ def test_a_comparison_goes_on_without_the_algorithm_that_crashes(crash: str, tmp
     assert (tmp_path / "out" / "table.md").is_file()
     alone = typed(f"{line} {crash} --isolate --force")
     assert (alone.returncode, alone.stdout) == (2, "")
-    # As the documentation tells, without it the command crashes.
-    crashes = subprocess.run([ELEPHAN, *line.split(), f"reno,{crash}", "--force"], capture_output=True, check=False)
+    # As the documentation tells, without it the algorithm is tried first, and the command crashes where it does so later.
+    tried = typed(f"{line} reno,{crash} --force")
+    assert (tried.returncode, tried.stdout, tried.stderr) == (2, "", done.stderr)
+    late = acting(tmp_path, "*(volatile int *)0 = 1", 100)
+    crashes = subprocess.run([ELEPHAN, *line.split(), f"reno,{late}", "--force"], capture_output=True, check=False)
     assert crashes.returncode == -signal.SIGSEGV
 
 
@@ -137,6 +140,12 @@ def test_a_run_and_a_sweep_tell_a_crash(crash: str, tmp_path: Path):
         'name = "mine"\nduration = "3 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "40 ms"\nbuffer = "50% bdp"\n'
         f'[[flow]]\ncc = "reno"\n[sweep]\n"flow.cc" = ["reno", "{crash}", "cubic"]\nrepeat = 2\n'
     )
+    tried = call("sweep", str(file), "--out", f"{tmp_path}/sweep")
+    assert (tried.returncode, tried.stderr) == (
+        2,
+        f"{crash}: expected a run to its end, found SIGSEGV in its process\n",
+    )
+    assert elephan.Dataset(tmp_path / "sweep").index().is_empty()
     done = call("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
     assert done.returncode == 1
     assert done.stderr.count("SIGSEGV in its process") == 2

@@ -52,6 +52,11 @@ def test_every_run_is_given_once_and_kept(tmp_path: Path):
 def test_a_second_sweep_runs_nothing_and_gives_the_same(grid: elephan.Sweep):
     before = grid.to_polars()
     again = elephan.sweep(small(), grid.folder)
+    assert "12 of 12 runs done" in repr(again)
+    assert "<table" in again._repr_html_()
+    assert "12 of 18 runs done" in repr(elephan.sweep(small(sweep__repeat="3"), grid.folder))
+    assert "0 of 12 runs done" in repr(elephan.sweep(small(), grid.folder / "none"))
+    assert "0 of 12 runs done" in repr(elephan.sweep(small(duration="4 s"), grid.folder))
     runs = list(again)
     assert (again.done, again.reused) == (12, 12)
     assert all(run.reused and run.summary.utilisation is not None for run in runs)
@@ -172,11 +177,11 @@ def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
 @pytest.mark.parametrize(
     ("until", "most", "message"),
     [
-        ("fairness < 5%", 9, '--until: expected a condition such as "ci(fairness) < 5%", found "fairness < 5%"'),
-        ("ci(fairness) < -1", 9, "--until: expected a condition"),
-        ("ci(fairness) < 5%", None, "--until: expected --max-repeat with it, found none"),
-        ("ci(fairness) < 5%", 0, "--max-repeat: expected 1 or more, found 0"),
-        ("ci(fairnes) < 5%", 9, "--until: ci(): expected fairness, .*, found 'fairnes'"),
+        ("fairness < 5%", 9, 'until: expected a condition such as "ci(fairness) < 5%", found "fairness < 5%"'),
+        ("ci(fairness) < -1", 9, "until: expected a condition"),
+        ("ci(fairness) < 5%", None, "max_repeat: expected a number with until, found none"),
+        ("ci(fairness) < 5%", 0, "max_repeat: expected 1 or more, found 0"),
+        ("ci(fairnes) < 5%", 9, "until: ci(): expected fairness, .*, found 'fairnes'"),
     ],
 )
 def test_a_condition_that_is_none_is_refused(until: str, most: int | None, message: str, tmp_path: Path):
@@ -186,7 +191,7 @@ def test_a_condition_that_is_none_is_refused(until: str, most: int | None, messa
 
 def test_runs_on_the_kernel_are_not_made_beside_each_other(tmp_path: Path):
     scenario = small().with_settings({"engine": "linux"})
-    with pytest.raises(elephan.ScenarioError, match="--workers: expected 1 with the linux engine, found 2"):
+    with pytest.raises(elephan.ScenarioError, match=r"^workers: expected 1 with the linux engine, found 2"):
         elephan.sweep(scenario, tmp_path / "out", workers=2)
 
 
@@ -258,6 +263,7 @@ def test_the_version_of_the_code_is_of_all_that_makes_results():
         "base.numbers",
         "base.plots",
         "base.table",
+        "base.text",
         # What these compile is part of a run's key.
         "foreign.bpf",
         "foreign.build",

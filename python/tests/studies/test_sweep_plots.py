@@ -60,7 +60,7 @@ def test_an_axis_has_the_unit_of_all_its_values():
 
 
 def test_a_key_in_no_option_is_told(grid: elephan.Sweep):
-    with pytest.raises(elephan.ScenarioError, match=r"^flow\.cc: expected it in --over, --by or --where"):
+    with pytest.raises(elephan.ScenarioError, match=r"^flow\.cc: expected it in over, by or where"):
         grid.plot("goodput", over="rtt", by=[])
     (axes,) = grid.plot("goodput", over="rtt", by=[], where={"rtt": "0.01 s", "cc": "reno"}).axes
     assert len(axes.containers) == 1

@@ -63,7 +63,7 @@ def test_a_flow_has_metrics_of_its_own(grid: Path):
 
 def test_settings_are_not_mixed_in_a_cell(grid: Path):
     with pytest.raises(
-        elephan.ScenarioError, match=r"^flow\.cc: expected it in --rows, --cols or --where, found several values"
+        elephan.ScenarioError, match=r"^flow\.cc: expected it in rows, cols or where, found several values"
     ):
         elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
     (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})
@@ -82,12 +82,28 @@ def test_zipped_keys_may_be_left_out(tmp_path: Path):
 
 
 def test_names_that_are_none_are_refused(grid: Path):
-    with pytest.raises(elephan.ScenarioError, match=r"--metric: expected fairness, .*, found 'fairnes'"):
+    with pytest.raises(elephan.ScenarioError, match=r"^metrics: expected fairness, .*, found 'fairnes'"):
         elephan.studies.sweeps.table(grid, metrics=["fairnes"])
-    with pytest.raises(elephan.ScenarioError, match=r"--where: flow\.cc: expected one of reno, htcp, found 'bic'"):
+    with pytest.raises(elephan.ScenarioError, match=r"^where: flow\.cc: expected one of reno, htcp, found 'bic'"):
         elephan.studies.sweeps.table(grid, where={"flow.cc": "bic"})
     with pytest.raises(elephan.SweepError, match="expected the folder of a sweep"):
         elephan.studies.sweeps.table(grid / "flows")
+    # A command names its own options.
+    for words in (("table", grid, "--where", "flow.cc=bic"), ("paired", grid, "--between", "flow.cc=bic,reno")):
+        assert call(*words).stderr == f"{words[2]}: flow.cc: expected one of reno, htcp, found 'bic'\n"
+
+
+def test_a_text_alone_is_one_item_and_quantities_are_compared_as_such(grid: Path):
+    (listed,) = elephan.studies.sweeps.table(grid, rows=["flow.cc"], metrics=["goodput"], where={"path.rtt": "20 ms"})
+    (alone,) = elephan.studies.sweeps.table(grid, rows="flow.cc", metrics="goodput", where={"path.rtt": "0.02s"})
+    assert alone == listed
+    (numbers,) = elephan.studies.sweeps.table(grid, cols="flow.cc", metrics="goodput", where={"rtt_s": 0.02})
+    assert [head.line for head in numbers.head] == ["path.rtt", "reno", "htcp"]
+    pairs = [
+        elephan.studies.sweeps.paired(grid, key="path.rtt", first="10 ms", second=second, metric="goodput")
+        for second in ("20 ms", "0.02 s")
+    ]
+    assert pairs[0] == pairs[1]
 
 
 def test_a_query_is_of_all_runs(grid: Path):

@@ -4,10 +4,11 @@ import json
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.outline import swept
-from elephan.api.scenario import Scenario, load
+from elephan.api.scenario import Scenario, Source, load
 from elephan.api.summary import Summary
 from elephan.base import notebook
 from elephan.base.folders import default
@@ -23,6 +24,8 @@ from elephan.base.frames import as_pandas
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure
 from elephan.base.table import Table
+from elephan.engines.isolated import try_out
+from elephan.foreign import names as foreign
 from elephan.guest import image
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
@@ -113,17 +116,17 @@ class Sweep:
             )
         # Runs on the kernel are in real time. In parallel they would contend for the processors.
         if "linux" in engines and workers > 1:
-            raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
+            raise _core.ScenarioError(f"workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)
         self._retry_failed, self._isolate = retry_failed, isolate
         self._tight = [] if until is None else Tight.parse(until)
         if until is not None and max_repeat is None:
-            raise _core.ScenarioError("--until: expected --max-repeat with it, found none")
+            raise _core.ScenarioError("max_repeat: expected a number with until, found none")
         self._repeats = self.scenario.repeats
         self._most = self._repeats
         if max_repeat is not None:
             if max_repeat < 1:
-                raise _core.ScenarioError(f"--max-repeat: expected 1 or more, found {max_repeat}")
+                raise _core.ScenarioError(f"max_repeat: expected 1 or more, found {max_repeat}")
             self._repeats = min(max(self._repeats, FIRST_LOOK), max_repeat) if self._tight else self._repeats
             self._most = max(max_repeat, self._repeats)
         sweep = scenario.document.get("sweep", {})
@@ -137,11 +140,12 @@ class Sweep:
         self._wanted: dict[int, int] = {}
 
     def __repr__(self) -> str:
-        done = f"{self.done} of {self.total} runs done" if self.total else "not begun"
-        return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {done}>"
+        done, total, failed = self._progress()
+        runs = f"{done} of {total} runs done{f', {failed} failed' if failed else ''}"
+        return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {runs}>"
 
     def _repr_html_(self) -> str:
-        if not self.done:
+        if not self._progress()[0]:
             return notebook.shown(self.scenario.name, [repr(self)[1:-1], self.scenario.outline])
         parts = [
             *(table.to_html() for table in self.tables()),
@@ -153,6 +157,20 @@ class Sweep:
     def points(self) -> int:
         """The number of points, without repeats."""
         return self.scenario.points
+
+    def _progress(self) -> tuple[int, int, int]:
+        """How many runs are done, of how many, and how many failed; before the sweep begins, those that its folder has."""
+        if self.total:
+            return self.done, self.total, self.failed
+        data = Dataset(self.folder)
+        known: dict[str, str] = {}
+        # A sweep that has begun repeats what is lost.
+        with suppress(SweepError):
+            data.description()
+            known = {row["run"]: row["status"] for row in data.index().iter_rows(named=True)}
+        every = product(range(self.points), range(self._repeats)) if known else ()
+        found = [known[run] for point, repeat in every if (run := self._run(point, repeat).run) in known]
+        return len(found), self.points * self._repeats, found.count("failed")
 
     # Planning.
 
@@ -209,7 +227,7 @@ class Sweep:
     def _note(self, point: int, repeat: int, row: Mapping[str, Any]) -> None:
         for tight in self._tight:
             if row["status"] == "ok":
-                column = names.find(tight.metric, {key: names.short_metric(key) for key in row}, "--until: ci()")
+                column = names.find(tight.metric, {key: names.short_metric(key) for key in row}, "until: ci()")
                 self._samples.setdefault(point, {}).setdefault(tight.metric, {})[repeat] = row[column]
 
     def _more(self, point: int) -> bool:
@@ -296,6 +314,8 @@ class Sweep:
         )
 
     def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
+        if not self._isolate:
+            try_out(self._with_foreign(point for point, _ in missing))
         pool = scheduler(self._where, self._workers, isolate=self._isolate)
         waiting = Waiting(self._run, missing)
         sent: dict[int, list[PlannedRun]] = {}
@@ -324,6 +344,16 @@ class Sweep:
             finally:
                 # Finished runs are kept, whatever stopped the loop.
                 out.flush()
+
+    def _with_foreign(self, points: Iterable[int]) -> Iterator[Scenario]:
+        """The scenarios of points, as long as the sweep names algorithms from outside that none of them had."""
+        left = {*foreign.used(self.scenario.document)} if foreign.mentioned(self.scenario.to_json()) else set()
+        for point in dict.fromkeys(points):
+            if not left:
+                return
+            scenario = Scenario(self.scenario.point(point, 0)[0])
+            left -= {*foreign.used(scenario.document)}
+            yield scenario
 
     def _take(
         self, number: int, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
@@ -400,7 +430,7 @@ class Sweep:
 
 
 def sweep(
-    scenario: Scenario | str | Path,
+    scenario: Source,
     out: str | Path | None = None,
     *,
     scheduler: "str | Client | None" = None,
@@ -410,16 +440,17 @@ def sweep(
     max_repeat: int | None = None,
     isolate: bool = False,
 ) -> Sweep:
-    """Make a sweep from a scenario or a scenario file, with results in the folder `out` (by default `results/NAME`).
+    """Make a sweep from a scenario, with results in the folder `out` (by default `results/NAME`).
 
-    Nothing is run until the sweep is iterated, which yields each run as it finishes, or until `run()` is called. Results that
-    the folder already has are not computed again. `scheduler` is the address of a Dask scheduler, or a client; otherwise
-    `workers` threads (0: all cores) run the sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds
-    repeats to each point, up to `max_repeat`, until half of the 95 % interval is that small. `isolate` gives each run a process
-    of its own, as in `run`. Raises `ScenarioError` if a point is invalid.
+    The scenario may be a file, the name of an example or a document, as for `load`. Nothing is run until the sweep is iterated,
+    which yields each run as it finishes, or until `run()` is called. Results that the folder already has are not computed
+    again. `scheduler` is the address of a Dask scheduler, or a client; otherwise `workers` threads (0: all cores) run the
+    sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
+    half of the 95 % interval is that small. Each algorithm from outside is tried for a moment before anything
+    runs; what it raises then is raised, and what it raises later is the error of its run. `isolate` gives each run a process of
+    its own, as in `run`, and nothing is tried. Raises `ScenarioError` if a point is invalid.
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load(scenario)
+    scenario = load(scenario)
     folder = Path(out) if out is not None else default(scenario.name)
     return Sweep(
         scenario,

@@ -13,6 +13,7 @@ from elephan.api.pictures.data import Axis, Points, Runs, Series, label, number_
 from elephan.api.pictures.draw import WIDTH, figure
 from elephan.api.pictures.kinds import KINDS
 from elephan.base.plots import Figure
+from elephan.base.text import listed
 from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.tables import Selection, estimates, metric_of
@@ -47,7 +48,7 @@ def plot(
     metric: str = "goodput",
     over: str | None = None,
     by: Sequence[str] | str | None = None,
-    where: Mapping[str, str] | None = None,
+    where: Mapping[str, Any] | None = None,
     *,
     width: float = WIDTH,
     title: bool = True,
@@ -63,23 +64,23 @@ def plot(
         runs = runs_of(chosen.frame, chosen.settings)
         text = f"{len(runs.settings):,} runs over {', '.join(runs.keys)}"
         return figure(KINDS[metric].of_runs(runs), text if title else "", width)
-    made = _points(chosen, metric, over, [by] if isinstance(by, str) else by)
+    made = _points(chosen, metric, over, by)
     return figure([("", made)], made.title if title else "", width)
 
 
-def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] | None) -> Points:
-    (measured,) = chosen.metrics([metric], "plot")
+def _points(chosen: Selection, metric: str, over: str | None, by: Sequence[str] | str | None) -> Points:
+    (measured,) = chosen.metrics(metric, "metric")
     varied = [key for key in chosen.settings if key != "seed" and chosen.frame[key].n_unique() > 1]
     numeric = [key for key in varied if all(number_of(value) is not None for value in chosen.frame[key].unique())]
-    across = next(iter([*numeric, *varied]), None) if over is None else chosen.column(over, "--over")
+    across = next(iter([*numeric, *varied]), None) if over is None else chosen.column(over, "over")
     if across is None:
         raise _core.ScenarioError("plot: expected a sweep of other keys than the seed, found none")
     of_key = across in chosen.settings
     # The lines of a picture of two metrics are words: algorithms, queues.
     others = [key for key in varied if key != across and (of_key or key not in numeric)]
-    lines = others if by is None else [chosen.column(key, "--by") for key in by]
+    lines = others if by is None else [chosen.column(key, "by") for key in listed(by)]
     along = [across] if of_key else [key for key in varied if key not in lines]
-    chosen.alone([*along, *lines], "--over, --by or --where")
+    chosen.alone([*along, *lines], "over, by or where")
     cells = estimates(chosen, along, lines, [measured] if of_key else [across, measured])
 
     def scale(column: str) -> Metric:

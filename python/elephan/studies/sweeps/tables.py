@@ -12,6 +12,7 @@ from elephan._core import ScenarioError
 from elephan.api.metrics import METRICS, Centre, Metric, bounds
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
+from elephan.base.text import listed
 from elephan.studies.statistics import NOTABLE, Estimate, Interval, Paired, holm, notable
 from elephan.studies.sweeps import flows, names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
@@ -43,11 +44,13 @@ class Selection:
     failed: int
 
     @classmethod
-    def of(cls, folder: str | Path, where: Mapping[str, str] | None = None, metrics: Sequence[str] = ()) -> "Selection":
-        """Read the index, with the `metrics` of single flows, and keep the runs whose settings match `where`."""
+    def of(
+        cls, folder: str | Path, where: Mapping[str, Any] | None = None, metrics: Sequence[str] | str = ()
+    ) -> "Selection":
+        """Read the index, with the `metrics` of single flows, and keep the runs whose settings equal those of `where`."""
         data = Dataset(folder)
         settings = data.description()["settings"]
-        of_flows = [name for name in metrics if flows.metric(name) is not None]
+        of_flows = [name for name in listed(metrics) if flows.metric(name) is not None]
         frame = data.index(long=bool(of_flows))
         if frame.is_empty():
             raise SweepError(f"{folder}: expected runs, found none yet")
@@ -56,11 +59,15 @@ class Selection:
             frame = flows.with_metrics(frame, of_flows).drop("summary", "scenario")
             short |= {name: name for name in of_flows}
         for key, value in (where or {}).items():
-            column = names.find(key, short, "--where")
-            kept = [one for one in frame[column].unique(maintain_order=True) if names.same(names.shown(one), value)]
+            column = names.find(key, short, "where")
+            kept = [
+                one
+                for one in frame[column].unique(maintain_order=True)
+                if names.same(names.shown(one), names.shown(value))
+            ]
             if not kept:
                 known = ", ".join(map(names.shown, frame[column].unique(maintain_order=True)))
-                raise ScenarioError(f"--where: {key}: expected one of {known}, found {value!r}")
+                raise ScenarioError(f"where: {key}: expected one of {known}, found {value!r}")
             frame = frame.filter(pl.Series([one in kept for one in frame[column]], dtype=pl.Boolean))
         good = frame.filter(pl.col("status") == "ok")
         return cls(good, short, settings, len(frame) - len(good))
@@ -69,17 +76,18 @@ class Selection:
         """The column with this name."""
         return names.find(wanted, dict(self.names), what)
 
-    def metrics(self, wanted: Sequence[str], what: str = "--metric") -> list[str]:
+    def metrics(self, wanted: Sequence[str] | str, what: str = "metrics") -> list[str]:
         """The columns of metrics; the usual ones if none is requested."""
         if not wanted:
             return [name for name in USUAL if name in self.frame.columns]
+        wanted = listed(wanted)
         columns = [self.column(name, what) for name in wanted]
         for name, column in zip(wanted, columns, strict=True):
             if not self.frame[column].dtype.is_numeric() and self.frame[column].dtype != pl.Null:
                 raise ScenarioError(f"{what}: expected a metric, found {name!r}, which is text")
         return columns
 
-    def alone(self, keys: Sequence[str], options: str = "--rows, --cols or --where") -> None:
+    def alone(self, keys: Sequence[str], options: str = "rows, cols or where") -> None:
         """Refuse keys that leave other settings mixed: a mean over two buffer sizes has no interval over repeats."""
         others = [key for key in self.settings if key not in keys and key != "seed"]
         if not others or self.frame.is_empty():
@@ -123,7 +131,7 @@ def table(
     rows: Sequence[str] = (),
     cols: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    where: Mapping[str, str] | None = None,
+    where: Mapping[str, Any] | None = None,
     interval: Interval = "t",
     centre: Centre = "mean",
 ) -> list[Table]:
@@ -195,8 +203,8 @@ def _best(chosen: Selection, row_keys: list[str], col_keys: list[str], metrics: 
 
 
 def _keys(chosen: Selection, rows: Sequence[str], cols: Sequence[str]) -> tuple[list[str], list[str]]:
-    col_keys = [chosen.column(key, "--cols") for key in cols]
-    row_keys = [chosen.column(key, "--rows") for key in rows]
+    col_keys = [chosen.column(key, "cols") for key in listed(cols)]
+    row_keys = [chosen.column(key, "rows") for key in listed(rows)]
     if not rows:
         row_keys = [key for key in chosen.settings if key not in col_keys and key != "seed"]
     return row_keys, col_keys
@@ -237,7 +245,7 @@ def records(
     rows: Sequence[str] = (),
     cols: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    where: Mapping[str, str] | None = None,
+    where: Mapping[str, Any] | None = None,
     interval: Interval = "t",
     centre: Centre = "mean",
 ) -> list[dict[str, Any]]:
@@ -266,16 +274,18 @@ class Pairs:
 
     @classmethod
     def of(
-        cls, folder: str | Path, key: str, both: tuple[str, str], metric: str, where: Mapping[str, str] | None
+        cls, folder: str | Path, key: str, both: tuple[str, str], metric: str, where: Mapping[str, Any] | None
     ) -> Self:
         """Compare the runs that have the same seed."""
         chosen = Selection.of(folder, where, [metric])
-        column = chosen.column(key, "--between")
-        (measured,) = chosen.metrics([metric])
+        column = chosen.column(key, "key")
+        (measured,) = chosen.metrics(metric, "metric")
         known = [names.shown(one) for one in chosen.frame[column].unique(maintain_order=True)]
-        for value in both:
-            if value not in known:
-                raise ScenarioError(f"--between: {key}: expected one of {', '.join(known)}, found {value!r}")
+        for argument, value in zip(("first", "second"), both, strict=True):
+            if not any(names.same(one, names.shown(value)) for one in known):
+                raise ScenarioError(f"{argument}: {key}: expected one of {', '.join(known)}, found {value!r}")
+        first, second = (next(one for one in known if names.same(one, names.shown(value))) for value in both)
+        both = first, second
         others = [one for one in chosen.settings if one not in (column, "seed")]
         groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
         compared = []
@@ -336,7 +346,7 @@ class Pairs:
 
 
 def paired(
-    folder: str | Path, *, key: str, first: str, second: str, metric: str, where: Mapping[str, str] | None = None
+    folder: str | Path, *, key: str, first: str, second: str, metric: str, where: Mapping[str, Any] | None = None
 ) -> Table:
     """Compare two values of a key with common random numbers: pairs of runs with the same seed, for each of the other settings.
 
