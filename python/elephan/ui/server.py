@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.registry import algorithms
+from elephan.api.registry import cc_groups
 from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
 from elephan.base.text import file_name
@@ -270,7 +270,11 @@ class _Api:
                 "version": _core.__version__,
                 "boot": self.boot,
                 "schema": schema(),
-                "algorithms": [{"name": entry.name, "title": entry.title} for entry in algorithms()],
+                "algorithms": [
+                    {"name": entry.name, "title": entry.title, "group": group}
+                    for group, entries in cc_groups().items()
+                    for entry in entries
+                ],
                 "charts": [
                     {
                         "of": quantity.of,
