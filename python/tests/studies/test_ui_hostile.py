@@ -640,6 +640,23 @@ def test_a_second_request_that_never_ends_is_closed(tmp_path: Path, monkeypatch:
         assert _closed(one)
 
 
+def test_one_line_says_that_no_browser_was_opened(tmp_path: Path) -> None:
+    opener = tmp_path / "xdg-open"
+    opener.write_text("#!/bin/sh\nfor name in links lynx w3m; do echo $name: not found >&2; done\necho no method\nexit 3\n")
+    opener.chmod(0o755)
+    command = [ELEPHAN, "ui", "--results", str(tmp_path / "results"), "--port", "0"]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, **streams) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "no browser was opened: open this address in one\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert len(out.splitlines()) == 2
+    assert err.startswith("interrupted; ")
+    assert len(err.splitlines()) == 1
+
+
 def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> None:
     told = tmp_path / "told"
     opener = tmp_path / "xdg-open"
