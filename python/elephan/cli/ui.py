@@ -33,7 +33,7 @@ def ui(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
-    """Open a local web page: start runs, watch and change them live, view results."""
+    """Open a local web page: start runs, watch and change them live, view results. Needs the extra `ui`."""
     if results.exists() and not results.is_dir():
         raise _core.ScenarioError(f"--results: expected a folder, found the file {results}")
     # Other users of this machine can reach the loopback interface.
