@@ -410,6 +410,8 @@ async def _follow(run: LiveRun, start: int) -> AsyncIterator[str]:
             while number < len(run.messages):
                 yield f"id: {number}\ndata: {run.messages[number]}\n\n"
                 number += 1
+                # Lets the event loop learn that the page has left. Sending does not wait, and would warn of each message.
+                await asyncio.sleep(0)
             if run.is_over and number == len(run.messages):
                 yield "event: end\ndata: {}\n\n"
                 return
