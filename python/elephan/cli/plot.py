@@ -13,8 +13,8 @@ from elephan.base import plots
 from elephan.base.documents import damage
 from elephan.base.text import Terminal, file_name
 from elephan.cli import complete
-from elephan.cli.grids import Where
 from elephan.cli.entries import table_of_names
+from elephan.cli.grids import Where
 from elephan.cli.options import assignments, command_line, words
 from elephan.cli.output import show
 from elephan.report.read import picture_of

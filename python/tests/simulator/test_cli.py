@@ -214,7 +214,17 @@ def test_the_former_word_for_a_list_works_and_says_the_present_one():
 
 
 @pytest.mark.parametrize(
-    "command", ["cc list", "cc show reno", "queue list", "model fairness --cc reno", "reproduce list", "model list", "scenario list", "packetdrill list"]
+    "command",
+    [
+        "cc list",
+        "cc show reno",
+        "queue list",
+        "model fairness --cc reno",
+        "reproduce list",
+        "model list",
+        "scenario list",
+        "packetdrill list",
+    ],
 )
 def test_every_format_of_a_table_is_alone_on_standard_output(command: str):
     def printed(form: str) -> str:

@@ -663,7 +663,9 @@ def test_a_second_request_that_never_ends_is_closed(tmp_path: Path, monkeypatch:
 
 def test_one_line_says_that_no_browser_was_opened(tmp_path: Path) -> None:
     opener = tmp_path / "xdg-open"
-    opener.write_text("#!/bin/sh\nfor name in links lynx w3m; do echo $name: not found >&2; done\necho no method\nexit 3\n")
+    opener.write_text(
+        "#!/bin/sh\nfor name in links lynx w3m; do echo $name: not found >&2; done\necho no method\nexit 3\n"
+    )
     opener.chmod(0o755)
     command = [ELEPHAN, "ui", "--results", str(tmp_path / "results"), "--port", "0"]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -53,8 +53,8 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
                 rows = [*zip(*(column.to_pylist() for column in listed.columns), strict=True)]
                 # Another version may have had further columns.
                 told = [known[table].get(name, ("1", "")) for table, name, _ in rows]
-                units = [None if row[2] == "VARCHAR" else unit for row, (unit, _) in zip(rows, told, strict=True)]
-                listed = listed.append_column("unit", pa.array(units, pa.string()))
+                of = [None if row[2] == "VARCHAR" else unit for row, (unit, _) in zip(rows, told, strict=True)]
+                listed = listed.append_column("unit", pa.array(of, pa.string()))
                 return listed.append_column("meaning", pa.array([meaning for _, meaning in told]))
             found = connection.sql(sql)
             if found is None:
@@ -77,7 +77,6 @@ def example(folder: str | Path) -> str:
 
 def _columns(data: Dataset, *tables: str) -> dict[str, tuple[str, str]]:
     """The unit and the meaning of each column of these tables."""
-
     settings = data.description()["settings"]
     own = names.OF_A_RUN | names.STEADY | {key: f"{key} of the scenario." for key in (*settings, *USUAL)}
 
