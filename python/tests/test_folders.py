@@ -572,7 +572,7 @@ def test_all_samples_gone(swept: Path):
 @pytest.mark.parametrize(
     ("name", "how", "said"),
     [
-        ("index.parquet", "removed", "out: expected runs, found none yet"),
+        ("index.parquet", "removed", "the runs in it are missing; repeat the sweep to run them"),
         ("index.parquet", "cut", "index.parquet: expected Parquet, found what cannot be read"),
         ("superseded.parquet", "removed", "superseded.parquet: expected it, found none"),
         # It has no run of this table.
@@ -586,6 +586,7 @@ def test_an_index_that_is_gone_is_noticed(name: str, how: str, said: str, swept:
     path.unlink() if how == "removed" else path.write_bytes(path.read_bytes()[:50])
     done = call("sweep", "table", swept, "--metric", "goodput")
     assert said in done.stderr
+    assert done.stderr.count(str(path)) == bool(said)
     assert bool(said) == bool(done.stderr)
     sweep = elephan.sweep(changed, swept).run()
     assert (sweep.done, sweep.reused) == (12, 12 if name == "superseded.parquet" else 0)

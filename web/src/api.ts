@@ -24,11 +24,18 @@ export interface ChartEntry {
   mean: boolean;
 }
 
+/** An algorithm that a flow's `cc` can name; `group` is the title of those with which it is listed. */
+export interface Algorithm {
+  name: string;
+  title: string;
+  group: string;
+}
+
 export interface About {
   version: string;
   boot: string;
   schema: Table;
-  algorithms: { name: string; title: string }[];
+  algorithms: Algorithm[];
   charts: ChartEntry[];
 }
 

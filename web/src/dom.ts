@@ -53,10 +53,15 @@ export function scrolling(label: string, inner: HTMLElement): HTMLElement[] {
 /** A button; `kind` is `plain`, `quiet`, or nothing for what a page is for. */
 export const button = (text: string, kind: string, act: () => unknown, more: Attributes = {}): HTMLButtonElement => h("button", { type: "button", class: kind || undefined, onclick: act, ...more }, text);
 
-/** A list to choose from: values, with texts and titles if they differ. */
-export function choose(options: (string | [value: string, text: string, title?: string])[], current: string, act: (value: string) => void, more: Attributes = {}): HTMLSelectElement {
-  const all = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option));
-  const select = h("select", more, ...all.map(([value, text, title]) => h("option", { value, title, selected: value === current }, text)));
+/** A list to choose from: values, with texts, titles and groups if they have any. */
+export function choose(options: (string | [value: string, text: string, title?: string, group?: string])[], current: string, act: (value: string) => void, more: Attributes = {}): HTMLSelectElement {
+  const select = h("select", more);
+  for (const option of options) {
+    const [value, text, title, group] = typeof option === "string" ? [option, option] : option;
+    const last = select.lastElementChild;
+    const place = !group ? select : last instanceof HTMLOptGroupElement && last.label === group ? last : select.appendChild(h("optgroup", { label: group }));
+    place.append(h("option", { value, title, selected: value === current }, text));
+  }
   select.addEventListener("change", () => act(select.value));
   return select;
 }

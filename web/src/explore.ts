@@ -2,7 +2,7 @@
 
 import { api, mistakesOf, paragraphs, type About, type Json, type Mistake, type Table } from "./api";
 import { banner, button, choose, download, empty, fileName, h } from "./dom";
-import { Form, nameOf } from "./form";
+import { Form, namedOptions, nameOf } from "./form";
 import { LiveRun, type Connection } from "./live";
 import { tiles, updateTiles } from "./page";
 import { PRESETS } from "./presets";
@@ -45,7 +45,7 @@ export class Explore {
   private isExample = false;
 
   constructor(private readonly about: About) {
-    this.scenario = new Shapes(about.schema).scenario;
+    this.scenario = new Shapes(about.schema, about.algorithms).scenario;
     const stored = localStorage.getItem(STORED);
     this.load(stored === null ? copy(PRESETS[0]!.document) : (JSON.parse(stored) as Table));
     this.controls.addEventListener("submit", (event) => {
@@ -281,7 +281,7 @@ export class Explore {
 
   /** The controls for changes during a run. */
   private changes(run: LiveRun): HTMLElement {
-    const cc = choose(this.about.algorithms.map(({ name, title }) => [name, name, title]), "reno", () => undefined, { "aria-label": "Algorithm of the new flow" });
+    const cc = choose(namedOptions(this.about.algorithms, "reno"), "reno", () => undefined, { "aria-label": "Algorithm of the new flow" });
     const flows = (run.plan?.document["flow"] as Table[] | undefined) ?? [];
     const place = flows.at(-1) ?? {};
     const ends = Object.fromEntries(Object.entries(place).filter(([key]) => key === "from" || key === "to"));

@@ -2,7 +2,7 @@
 
 import type { CellsSpec, XySpec } from "./content";
 import { csvButton, h, number, s } from "./dom";
-import { colour, css, dash, isDark, onTheme } from "./theme";
+import { colour, css, dash, isDark, onLook } from "./theme";
 
 /** Groups of values, with one box each, in groups along the axis. */
 export interface BoxSpec {
@@ -102,13 +102,11 @@ function frame(
       }),
     );
   };
-  new ResizeObserver(() => {
-    if (Math.floor(area.clientWidth) !== width) {
-      width = Math.floor(area.clientWidth);
-      paint();
-    }
-  }).observe(area);
-  onTheme(paint);
+  onLook(area, (isRecoloured) => {
+    if (Math.floor(area.clientWidth) === width && !isRecoloured) return;
+    width = Math.floor(area.clientWidth);
+    paint();
+  });
   paint();
   return h(
     "figure",

@@ -42,6 +42,12 @@ const STEPS = 200;
 /** The name of what a scenario chooses, bare or with parameters. */
 export const nameOf = (value: Json | undefined): string => (value !== null && typeof value === "object" && !Array.isArray(value) ? String((value as Table)["name"] ?? "") : String(value ?? ""));
 
+/** What can be chosen by name, as options. Of those with groups, one without is another name, which is there only where it is the current one. */
+export function namedOptions(variants: { name: string; title: string; group?: string | undefined }[], current: string): [string, string, string, string?][] {
+  const isGrouped = variants.some(({ group }) => group);
+  return variants.filter(({ name, group }) => !isGrouped || group || name === current).map(({ name, title, group }) => [name, isGrouped ? `${name}: ${title}` : name, title, group]);
+}
+
 // Labels name their controls by ids, which no two forms of a page share.
 let labelled = 0;
 
@@ -179,7 +185,7 @@ export class Form {
     const standard = nameOf(shape.default as Json | undefined);
     const current = nameOf(this.get(key)) || standard;
     const none: [string, string][] = shape.optional && !standard ? [["", "none"]] : [];
-    const variants = shape.variants.map((variant): [string, string, string] => [variant.name, variant.name, variant.title]);
+    const variants = namedOptions(shape.variants, current);
     const parameters = h("div", { class: "parameters" });
     const draw = (chosen: string) => {
       const variant = shape.variants.find((one) => one.name === chosen);

@@ -272,6 +272,12 @@ export class LiveRun {
     return {
       queues: new Map([...this.queues].map(([link, queue]) => [this.plan!.links[link]!.name, queue])),
       goodput: this.flowNames.map((_, flow) => last.get(flow)),
+      rates: new Map(
+        this.linkNames.map((link) => {
+          const { up, rate } = this.present(link);
+          return [link, up ? String(rate) : "down"];
+        }),
+      ),
     };
   }
 

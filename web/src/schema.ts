@@ -1,6 +1,6 @@
 // The part of the scenario's JSON Schema that controls need.
 
-import type { Json, Table } from "./api";
+import type { Algorithm, Json, Table } from "./api";
 
 /** The type of a value, with references resolved. */
 export interface Shape {
@@ -12,7 +12,7 @@ export interface Shape {
   default: Json | undefined;
   choices: string[];
   /** For `named`: the tables by name. `bare` if a name alone is sufficient. */
-  variants: { name: string; title: string; fields: [string, Shape][] }[];
+  variants: { name: string; title: string; group?: string | undefined; fields: [string, Shape][] }[];
   bare: boolean;
   fields: [string, Shape][];
   item: Shape | null;
@@ -22,7 +22,11 @@ type Schema = Record<string, unknown>;
 
 /** Reads types from a schema. */
 export class Shapes {
-  constructor(private readonly root: Table) {}
+  /** Algorithms have groups; another name for one of them has none. */
+  constructor(
+    private readonly root: Table,
+    private readonly algorithms: Algorithm[],
+  ) {}
 
   get scenario(): Shape {
     return this.shape(this.root as Schema);
@@ -61,6 +65,7 @@ export class Shapes {
     const types = Array.isArray(schema["type"]) ? (schema["type"] as string[]) : [schema["type"] as string];
     if (types.includes("null")) shape.optional = true;
     const variants = this.named(schema, depth);
+    if (definition === "Algorithm") for (const variant of variants ?? []) variant.group = this.algorithms.find(({ name }) => name === variant.name)?.group;
     if (variants) {
       shape.kind = "named";
       shape.variants = variants;

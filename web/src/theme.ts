@@ -4,7 +4,7 @@ const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 const DARK = ["#4aa8e0", "#ff7f2a", "#2fc79a", "#e39bc3", "#f0b429", "#8fd0f5", "#e8e8e8", "#f0e442"];
 const DASHES: number[][] = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 
-const listeners = new Set<() => void>();
+const drawn = new Map<Element, () => void>();
 
 /** Whether the page is dark now. */
 export function isDark(): boolean {
@@ -28,13 +28,17 @@ export function css(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Calls `listener` when the colours change. */
-export function onTheme(listener: () => void): void {
-  listeners.add(listener);
+/** Calls `draw` when the size of an element or the colours change, and when the element leaves the document, after which it is not kept. */
+export function onLook(element: Element, draw: (isRecoloured: boolean) => void): void {
+  new ResizeObserver(() => {
+    if (element.isConnected) drawn.set(element, () => draw(true));
+    else drawn.delete(element);
+    draw(false);
+  }).observe(element);
 }
 
 function changed(): void {
-  for (const listener of listeners) listener();
+  for (const draw of drawn.values()) draw();
 }
 
 /** Selects light or dark; null leaves the choice to the system. */

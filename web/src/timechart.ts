@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Mark } from "./content";
 import { csvButton, h, number } from "./dom";
-import { colour, css, dash, onTheme } from "./theme";
+import { colour, css, dash, onLook } from "./theme";
 import { lowerBound, thin, type Column } from "./thin";
 
 /** A line of a chart. */
@@ -119,8 +119,7 @@ export class TimeChart {
     );
     this.describe();
     this.element.dataset["samples"] = String(data.x.length);
-    new ResizeObserver(() => this.resize()).observe(this.area);
-    onTheme(() => this.build());
+    onLook(this.area, (isRecoloured) => this.fit(isRecoloured));
   }
 
   /** Replaces the lines, or adds samples to them. */
@@ -169,11 +168,11 @@ export class TimeChart {
     return value;
   }
 
-  private resize(): void {
+  private fit(isRecoloured: boolean): void {
     const width = Math.floor(this.area.clientWidth);
-    if (width === this.width || width === 0) return;
+    if (width === this.width && !isRecoloured) return;
     this.width = width;
-    if (this.plot) {
+    if (this.plot && width > 0 && !isRecoloured) {
       this.plot.setSize({ width, height: HEIGHT });
       this.draw();
     } else {
@@ -183,8 +182,9 @@ export class TimeChart {
 
   private build(): void {
     this.describe();
-    if (this.width === 0) return;
     this.plot?.destroy();
+    this.plot = null;
+    if (this.width === 0) return;
     const axis = { stroke: () => css("--ink-2"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const options: uPlot.Options = {
       width: this.width,

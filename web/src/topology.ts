@@ -3,7 +3,7 @@
 import type { Table } from "./api";
 import { h, s } from "./dom";
 import { MOST_LINES, type Plan } from "./live";
-import { colour, onTheme } from "./theme";
+import { colour, onLook } from "./theme";
 
 /** A link as it is drawn. */
 interface Link {
@@ -19,13 +19,15 @@ export interface Moment {
   queues: Map<string, { packets: number; most: number; drops: boolean }>;
   /** Goodput of each flow in bit/s; undefined before it starts. */
   goodput: (number | undefined)[];
+  /** By name of the link: its rate, or that it is down. */
+  rates: Map<string, string>;
 }
 
 /** The links of a scenario's file, and the nodes that each of the first flows passes. */
-function network({ document, links: all, routes }: Plan): { links: Link[]; routes: string[][] } {
+function network({ document, links: all, routes }: Plan, rates: Moment["rates"]): { links: Link[]; routes: string[][] } {
   const path = document["path"] as Table | undefined;
-  const tables = path ? [{ name: "bottleneck", from: "a", to: "b", rate: path["rate"] }] : (document["link"] as Table[]);
-  const links = tables.map(({ name, from, to, rate }) => ({ name: String(name), from: String(from), to: String(to), rate: String(rate ?? "") }));
+  const tables = path ? [{ name: "bottleneck", from: "a", to: "b" }] : (document["link"] as Table[]);
+  const links = tables.map(({ name, from, to }) => ({ name: String(name), from: String(from), to: String(to), rate: rates.get(String(name)) ?? "" }));
   const ends = new Map([...links.map(({ name, from, to }) => [`${name}.reverse`, [to, from]] as const), ...links.map(({ name, from, to }) => [name, [from, to]] as const)]);
   // Links of the plan that are none of these are those of hosts, which are not drawn.
   const nodes = (route: number[]) => route.flatMap((link) => ends.get(all[link]!.name) ?? []).filter((node, k, passed) => node !== passed[k - 1]);
@@ -53,18 +55,17 @@ export class Topology {
   private shown = "";
   private plan: Plan | null = null;
   private parts: { fills: Map<string, { rect: SVGElement; text: SVGElement; box: SVGElement; width: number }>; lines: SVGElement[] } = { fills: new Map(), lines: [] };
-  private moment: Moment = { queues: new Map(), goodput: [] };
+  private moment: Moment = { queues: new Map(), goodput: [], rates: new Map() };
 
   constructor() {
     this.element.append(this.area);
-    new ResizeObserver(() => this.draw()).observe(this.area);
-    onTheme(() => this.draw());
+    onLook(this.area, () => this.draw());
   }
 
   /** Shows a scenario, and what moves in it. */
   update(plan: Plan, moment: Moment): void {
     this.moment = moment;
-    const shown = JSON.stringify([plan.document["path"], plan.document["link"], plan.routes, plan.labels]);
+    const shown = JSON.stringify([plan.document["path"], plan.document["link"], plan.routes, plan.labels, [...moment.rates]]);
     this.plan = plan;
     if (shown !== this.shown) {
       this.shown = shown;
@@ -77,7 +78,7 @@ export class Topology {
     const width = Math.floor(this.area.clientWidth);
     if (!this.plan || width === 0) return;
     const { document, labels } = this.plan;
-    const { links, routes } = network(this.plan);
+    const { links, routes } = network(this.plan, this.moment.rates);
     const column = columns(links, routes);
     // All are drawn from left to right, whatever their direction.
     const lanes = routes.map((nodes, k) => ({ nodes: column.get(nodes[0]!)! > column.get(nodes.at(-1)!)! ? [...nodes].reverse() : nodes, k }));

@@ -80,6 +80,9 @@ test("a run is started, drawn while it goes on, changed, exported, finished and 
   await page.click("#change-now");
   // The field has the new value, because it holds from the next sample on.
   await page.waitForFunction(() => document.querySelector(".link-change [data-key=rate] input")?.getAttribute("value") === "4 Mbit/s");
+  // So has the picture of the network.
+  await page.waitForFunction(() => [...document.querySelectorAll(".topology text")].some((one) => one.textContent === "4 Mbit/s"));
+  assert.match(await page.locator(".topology svg").getAttribute("aria-label"), /link bottleneck, 4 Mbit\/s/);
   await page.selectOption("[aria-label=Speed]", "0");
   assert.match(await figures().then((all) => all[0]), /^goodput [0-9.]+ Mbit\/s$/);
   await state("done");
@@ -193,8 +196,11 @@ test("several links, and every algorithm, have controls", async () => {
   await open();
   await page.selectOption("#topology", { label: "Parking lot: three bottlenecks" });
   await page.waitForSelector("legend:has-text('link third')");
-  const choices = await texts("[data-key='flow.0.cc'] select option");
-  for (const name of ["reno", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp"]) assert.ok(choices.includes(name), name);
+  const groups = () => page.locator("[data-key='flow.0.cc'] select").evaluate((select) => [...select.children].map(({ label, children }) => [label, [...children].map((one) => `${one.value} is ${one.text}`)]));
+  const own = new Map(await groups());
+  assert.equal(own.size, 3);
+  assert.ok(own.get("Elephan's own").includes("htcp is htcp: H-TCP"));
+  assert.ok([...own].some(([group, names]) => group.startsWith("Linux's own") && names.includes("linux:bbr is linux:bbr: BBR, version 1")));
   await page.selectOption("[data-key='flow.0.cc'] select", "scalable");
   await page.waitForSelector("legend:text-is('flow 1: scalable')");
   await page.click("text=parameters of scalable");
@@ -241,6 +247,38 @@ test("a first visit shows a finished run without writing it, and keys act outsid
     await other.stop();
     rmSync(empty, { recursive: true });
   }
+});
+
+test("another name for an algorithm is in its list where a scenario has it", async () => {
+  await open();
+  await page.evaluate((document) => localStorage.setItem("elephan-scenario", JSON.stringify(document)), { duration: "2 s", path: { rate: "10 Mbit/s", rtt: "40 ms" }, flow: [{ cc: "hybla" }, { cc: "reno" }] });
+  await page.reload();
+  const first = page.locator("[data-key='flow.0.cc'] select");
+  assert.equal(await first.inputValue(), "hybla");
+  assert.equal(await page.locator("[data-key='flow.1.cc'] select option[value=hybla]").count(), 0);
+});
+
+test("what is shown no longer is not drawn again", async () => {
+  await open();
+  const run = () => page.request.post(`http://127.0.0.1:${server.port}/api/runs`, { data: { document: { name: "short", duration: "2 s", path: { rate: "10 Mbit/s", rtt: "40 ms" }, flow: [{ cc: "reno" }] }, speed: 0 } });
+  for (const { id } of [await (await run()).json(), await (await run()).json()]) {
+    await page.goto(`http://127.0.0.1:${server.port}/#/run/${id}`);
+    await page.waitForSelector(".runbar :text('2.0 s of 2 s')");
+    await page.waitForSelector("[data-chart=cwnd] canvas");
+  }
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  const made = await page.evaluate(() => {
+    const [make, tags] = [document.createElement.bind(document), []];
+    document.createElement = (tag, ...more) => (tags.push(tag), make(tag, ...more));
+    document.querySelector("[aria-label='light / dark']").click();
+    return tags.filter((tag) => tag === "canvas").length;
+  });
+  assert.equal(made, await page.locator("[data-chart] canvas").count());
+  // What is drawn again on its return has the present colours.
+  await page.goto(`http://127.0.0.1:${server.port}/#/results`);
+  await page.waitForSelector(".results tbody tr");
+  await page.goBack();
+  await page.waitForSelector("[data-chart=cwnd] canvas");
 });
 
 test("results are searched and sorted", async () => {

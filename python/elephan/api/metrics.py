@@ -111,8 +111,14 @@ class Metric:
 
 
 @cache
+def declared_fields() -> dict[tuple[str, str], dict[str, Any]]:
+    """What is declared of each figure of a summary, by the part that has it, such as `FlowSummary`, and its name."""
+    return {(field["part"], field["name"]): field for field in json.loads(_core.declared_fields())}
+
+
+@cache
 def _bounds() -> dict[str, tuple[float, float]]:
-    fields = json.loads(_core.declared_fields())
+    fields = declared_fields().values()
     return {field["name"]: (0.0, math.inf if field["most"] is None else field["most"]) for field in fields}
 
 
@@ -125,14 +131,14 @@ def bounds(column: str) -> tuple[float, float]:
 def _declared() -> dict[tuple[str, str], Metric]:
     """The figures that tables show, by part of the summary and column."""
     return {
-        (field["part"], field["name"]): Metric(
+        key: Metric(
             name=field["title"],
             column=field["name"],
             meaning=field["meaning"],
             source=field["source"],
             **field["shown"],
         )
-        for field in json.loads(_core.declared_fields())
+        for key, field in declared_fields().items()
         if field["shown"] is not None
     }
 

@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from elephan import _core
@@ -64,6 +64,27 @@ def algorithms() -> list[Entry]:
 def linux_algorithms() -> list[Entry]:
     """Every algorithm of Linux, which a flow's `cc` can name on the engines that run a kernel."""
     return [*_vocabulary()["linux"]]
+
+
+def cc_groups() -> dict[str, list[Entry]]:
+    """Every algorithm that a flow's `cc` can name and that comes with Elephan or Linux, under the title of its group."""
+    tables = json.loads(_core.schema())["$defs"]["Algorithm"]["anyOf"][1]["oneOf"]
+    keys = {table["properties"]["name"]["const"]: table["properties"] for table in tables}
+    in_c = [
+        replace(
+            one,
+            name=name,
+            source=f"kernel/{one.kernel}",
+            parameters=tuple(p for p in one.parameters if p.name in keys[name]),
+        )
+        for one in algorithms()
+        if (name := f"kernel:{one.name}") in keys
+    ]
+    return {
+        "Elephan's own": algorithms(),
+        "the same in C, as kernels run them": in_c,
+        "Linux's own, with the engines kernel and linux": linux_algorithms(),
+    }
 
 
 def registered(name: str) -> Entry | None:

@@ -43,7 +43,7 @@ GROUPS = {
     "Look at results": {
         "plot": "Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep.",
         "report": "Write the results of a run, a comparison, a sweep, a reproduction or a path as one file.",
-        "ui": "Open a local web page: start runs, watch and change them live, view results.",
+        "ui": "Open a local web page: start runs, watch and change them live, view results. Needs the extra `ui`.",
     },
     "Real paths, theory, publications": {
         "path": "Measure a real path and use it: path probe, host, recommend, transfer, watch, fit, emulate.",
@@ -68,7 +68,7 @@ BELOW = {
         "run": "Run all points of a scenario's sweep that its folder does not have yet.",
         "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
         "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
-        "query": "Query a sweep with SQL; without a query, list its tables and columns.",
+        "query": "Query a sweep with SQL; without a query, list its tables and columns. Needs the extra `sweep`.",
     },
     "path": {
         "probe": "Measure the path between two hosts, and write a scenario of it.",
@@ -249,6 +249,12 @@ def _lacks(error: ImportError) -> str:
     return f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`"
 
 
+def _with_tables(text: str) -> str:
+    """Errors whose keys of flows, which count from 0, also say which `[[flow]]` of the file they are in, from 1 on."""
+    of_flow = r"^((?:[^:\n]+: )?flow\.(\d+)(?:\.[\w.]+)?)(?=: )"
+    return re.sub(of_flow, lambda key: f"{key[1]} (flow table {int(key[2]) + 1})", text, flags=re.MULTILINE)
+
+
 def main() -> None:
     """Run the command line. Each error gives one clear line, and never a traceback."""
     signals.heed()
@@ -261,7 +267,7 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = FAILED
     except (_core.ScenarioError, FileExistsError) as error:
-        err.message(str(error))
+        err.message(_with_tables(str(error)))
         code = BAD_INPUT
     except FailedError as error:
         err.message(str(error))

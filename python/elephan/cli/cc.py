@@ -1,5 +1,6 @@
 """`elephan cc`: the congestion control algorithms."""
 
+import itertools
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from elephan import _core
 from elephan.api.registry import (
     Entry,
     algorithms,
-    linux_algorithms,
+    cc_groups,
     recoveries,
     registered,
     slow_starts,
@@ -29,8 +30,7 @@ app = command_line(group=True)
 def list_(form: Form = "table") -> None:
     """List the congestion control algorithms, slow starts and loss recoveries."""
     parts = {
-        "congestion control (cc)": algorithms(),
-        "Linux's own (cc, with the engines kernel and linux)": linux_algorithms(),
+        **{f"congestion control (cc): {title}": entries for title, entries in cc_groups().items()},
         "slow start (slow_start)": slow_starts(),
         "loss recovery (tcp.recovery, by default sack)": recoveries(),
     }
@@ -58,7 +58,7 @@ def show_(
 
     Algorithms from outside have names such as linux:bbr, lib:./mine.so, bpf:./mine.bpf.c and python:mine:Mine.
     """
-    known = [*algorithms(), *linux_algorithms(), *slow_starts()]
+    known = [*itertools.chain(*cc_groups().values()), *slow_starts()]
     if name.startswith(names.KINDS):
         print_one("cc", [*([one] if (one := _outside(name)) else []), *known], one.name if one else name, form)
         return

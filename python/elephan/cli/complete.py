@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.api.metrics import METRICS
-from elephan.api.registry import algorithms, linux_algorithms, queues, recoveries, slow_starts
+from elephan.api.registry import cc_groups, queues, recoveries, slow_starts
 from elephan.api.scenario import examples, schema
 
 Complete = Callable[[str], list[str]]
@@ -36,7 +36,7 @@ def list_of(names: Callable[[], Sequence[str]]) -> Complete:
 
 def cc_names() -> list[str]:
     """The algorithms."""
-    return [entry.name for entry in (*algorithms(), *linux_algorithms())]
+    return [entry.name for entries in cc_groups().values() for entry in entries]
 
 
 def queue_names() -> list[str]:

@@ -1,8 +1,11 @@
-"""Output of `elephan cc` and `elephan queue`: entries that a scenario can select, and their parameters."""
+"""What can be chosen by name: entries that a scenario can select, with their parameters, and files that come with Elephan."""
 
+import itertools
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from elephan import _core
 from elephan.api.registry import Entry
@@ -14,6 +17,21 @@ def table_of(title: str, entries: Sequence[Entry]) -> Table:
     """A table of entries."""
     rows = [[entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters)] for entry in entries]
     return Table(title, text_heads("name", "title", "source", "parameters"), rows)
+
+
+def table_of_names(title: str, meanings: Mapping[str, str]) -> Table:
+    """A table of names and what each is."""
+    return Table(title, text_heads("name", "what it shows"), [[*one] for one in meanings.items()])
+
+
+def purposes(files: Mapping[str, Path]) -> dict[str, str]:
+    """Of each file, the first sentence of the comment that it begins with."""
+
+    def comment(file: Path) -> str:
+        lines = itertools.takewhile(re.compile("#|//").match, file.read_text(encoding="utf-8").splitlines())
+        return " ".join(line.lstrip("#/").strip() for line in lines)
+
+    return {name: re.split(r"(?<=[.?]) ", comment(file))[0].rstrip(".") for name, file in files.items()}
 
 
 def implied(entry: Entry) -> str:

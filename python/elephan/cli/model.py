@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from elephan import _core
+from elephan.api.registry import algorithms
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.base import plots
@@ -16,6 +17,7 @@ from elephan.base.errors import given_as
 from elephan.base.numbers import significant
 from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.cli import complete
+from elephan.cli.entries import table_of, table_of_names
 from elephan.cli.options import assignments, command_line, parameter, rate_of, seconds_of, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import announce, progress_bar
@@ -89,6 +91,14 @@ def _window(text: str, packet: int, rtt_s: float) -> float:
     if window < 1:
         raise _core.ScenarioError(f'--rate: expected at least one segment in each round trip, found "{text}"')
     return window
+
+
+@app.command("list")
+def list_(form: Form = "table") -> None:
+    """List the algorithms that have a response function, and the figures of `elephan model plot response`."""
+    known = [entry for entry in algorithms() if entry.name in MODELLED]
+    figures = table_of_names("figures (--figure)", {name: figure.title for name, figure in FIGURES.items()})
+    show([table_of("algorithms (--cc)", known), figures], form)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from elephan import _core
 from elephan.api.scenario import EXAMPLES
 from elephan.base.table import Head, Table, text_heads
 from elephan.cli import BAD_INPUT, FAILED, complete
+from elephan.cli.entries import purposes, table_of_names
 from elephan.cli.options import assignments, command_line
 from elephan.cli.output import Form, err, out, show
 from elephan.engines.packetdrill import Report, check, run
@@ -23,9 +24,9 @@ def packetdrill(
     scripts: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Scripts, folders with scripts (*.pkt), or names of scripts that come with Elephan.",
+            help="Scripts, folders with scripts (*.pkt), or names of scripts that come with Elephan; `list` lists these.",
             show_default="all that come with Elephan",
-            autocompletion=complete.files(".pkt", lambda: list(_ours())),
+            autocompletion=complete.files(".pkt", lambda: ["list", *_ours()]),
         ),
     ] = None,
     on_kernel: Annotated[
@@ -42,6 +43,9 @@ def packetdrill(
     A script that fails is shown with its line, what the line expects and what was seen. The exit status is 0 if none fails,
     also where some are skipped. Scripts contain Python code, which is executed.
     """
+    if scripts == [Path("list")]:
+        show([table_of_names("", purposes(_ours()))], form)
+        return
     keys = assignments(settings)
     if keys and on_kernel:
         raise _core.ScenarioError("--set: expected no settings with --kernel, whose stack only scripts set, found some")

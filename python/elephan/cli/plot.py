@@ -14,8 +14,10 @@ from elephan.base.documents import damage
 from elephan.base.errors import given_as
 from elephan.base.text import Terminal, file_name
 from elephan.cli import complete
+from elephan.cli.entries import table_of_names
 from elephan.cli.grids import OPTIONS, Where
 from elephan.cli.options import assignments, command_line, words
+from elephan.cli.output import show
 from elephan.report.read import picture_of
 
 app = command_line()
@@ -27,13 +29,13 @@ def plot(
         str,
         typer.Argument(
             metavar="WHAT",
-            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of a sweep.",
-            autocompletion=complete.one_of(lambda: [*KINDS, *complete.metric_names()]),
+            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of a sweep. `list` says what each kind shows.",
+            autocompletion=complete.one_of(lambda: ["list", *KINDS, *complete.metric_names()]),
         ),
     ],
     folder: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
-    ],
+        Path | None, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/WHAT.png")
     ] = None,
@@ -50,6 +52,11 @@ def plot(
     title: Annotated[bool, typer.Option("--title/--no-title", help="A title, and a note below.")] = True,
 ) -> None:
     """Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep."""
+    if kind == "list":
+        show([table_of_names("", {name: one.meaning.rstrip(".") for name, one in KINDS.items()})], "table")
+        return
+    if folder is None:
+        raise ScenarioError("RESULTS: expected a results folder, found none")
     target = out or folder / f"{file_name(kind)}.png"
     plots.check_format(target)
     chosen = {"over": over, "by": words(by) if by else None, "where": assignments(where, "--where")}

@@ -1,5 +1,6 @@
 """`elephan sweep query`."""
 
+import shlex
 from typing import Annotated
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ from elephan.base.documents import damage
 from elephan.base.table import Head, Table
 from elephan.cli.grids import Folder, missing
 from elephan.cli.options import command_line
-from elephan.cli.output import Form, show
-from elephan.studies.sweeps.query import query
+from elephan.cli.output import Form, out, show
+from elephan.studies.sweeps.query import example, query
 
 app = command_line()
 
@@ -21,7 +22,7 @@ def query_command(
     sql: Annotated[str | None, typer.Argument(help="SQL over runs, flows, queues, transfers and summaries.")] = None,
     form: Form = "table",
 ) -> None:
-    """Query a sweep with SQL; without a query, list its tables and columns."""
+    """Query a sweep with SQL; without a query, list its tables and columns. Needs the extra `sweep`."""
     with damage(folder):
         found = query(folder, sql)
         missing(folder)
@@ -33,3 +34,5 @@ def query_command(
         for one, unit in zip(found.schema, units, strict=True)
     ]
     show([Table("", head, lines)], form, found.to_pylist())
+    if sql is None and form == "table":
+        out.message(f"for example: elephan query {shlex.quote(str(folder))} {shlex.quote(example(folder))}")

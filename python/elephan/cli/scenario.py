@@ -1,18 +1,17 @@
-"""`elephan scenario check`, `show`, `examples` and `schema`."""
+"""`elephan scenario check`, `show`, `list` and `schema`."""
 
-import itertools
 import json
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elephan.api.scenario import copy_examples, examples, load, schema
-from elephan.base.table import Table, text_heads
 from elephan.base.text import echo
+from elephan.cli.entries import purposes, table_of_names
 from elephan.cli.options import Large, ScenarioFile, Settings, assignments, command_line
-from elephan.cli.output import out
+from elephan.cli.output import Form, err, out
+from elephan.cli.output import show as show_tables
 
 app = command_line(group=True)
 
@@ -46,28 +45,27 @@ def show(
     echo(table)
 
 
-@app.command("examples")
-def examples_(
+# Its name until version 0.1.
+@app.command("examples", hidden=True)
+@app.command("list")
+def list_(
+    context: typer.Context,
     copy: Annotated[
         Path | None,
         typer.Option("--out", help="Copy them into this new folder, with traces, algorithms and packetdrill scripts."),
     ] = None,
+    form: Form = "table",
 ) -> None:
     """List the scenarios that come with Elephan. Every command that takes a scenario file also takes their names."""
+    if context.info_name == "examples":
+        err.message("`elephan scenario examples` is `elephan scenario list` now")
     if copy is not None:
         if copy.exists():
             raise FileExistsError(f"{copy}: expected no such folder, found one")
         copy_examples(copy)
         out.print(f"examples in {copy}", soft_wrap=True)
         return
-    rows = [[name, _purpose(file)] for name, file in examples().items()]
-    out.show(Table("", text_heads("name", "what it shows"), rows))
-
-
-def _purpose(file: Path) -> str:
-    """The first sentence of the comment that a file begins with."""
-    lines = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
-    return re.split(r"(?<=[.?]) ", " ".join(line.removeprefix("#").strip() for line in lines))[0].rstrip(".")
+    show_tables([table_of_names("", purposes(examples()))], form)
 
 
 @app.command("schema")

@@ -4,7 +4,10 @@ import html
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
+import threading
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -30,7 +33,7 @@ def ui(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
-    """Open a local web page: start runs, watch and change them live, view results."""
+    """Open a local web page: start runs, watch and change them live, view results. Needs the extra `ui`."""
     if results.exists() and not results.is_dir():
         raise _core.ScenarioError(f"--results: expected a folder, found the file {results}")
     # Other users of this machine can reach the loopback interface.
@@ -58,13 +61,23 @@ def ui(
         )
         door.flush()
         if not no_browser and is_local:
-            typer.launch(door.name)
+            threading.Thread(target=_open, args=(door.name,), daemon=True).start()
         server = uvicorn.Server(uvicorn.Config(app, **uvicorn_options()))
         try:
             _ends_at_logout(server).run(sockets=[listener])
         except KeyboardInterrupt as stopped:
             stopped.add_note(f"the page is closed, results are in {results}")
             raise
+
+
+def _open(page: str) -> None:
+    """Open a file in a browser, which outlives this process; print one line if that fails."""
+    null = subprocess.DEVNULL
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    try:
+        subprocess.run([opener, page], check=True, start_new_session=True, stdin=null, stdout=null, stderr=null)
+    except (OSError, subprocess.CalledProcessError):
+        Terminal(stderr=True).message("no browser was opened: open this address in one")
 
 
 def _ends_at_logout(server: uvicorn.Server) -> uvicorn.Server:

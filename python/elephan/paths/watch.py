@@ -26,9 +26,8 @@ from elephan.paths.transfer import named, recorded
 INTERVAL_S, LEAST_S = 0.1, 1e-3
 # Exit codes of a shell that cannot start a program.
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# Signals to this process that are sent on to the program, and those that a terminal sends to all processes in its foreground.
+# Signals to this process that are sent on to the program.
 FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
-BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 # Time between looks at the program where the watch has failed.
 WAIT_S = 0.05
 # Python ignores these signals, and a program would inherit that.
@@ -108,6 +107,7 @@ class _Program:
         self._process: int | None = None
         # Signals to this process, by any of its threads; Python's main thread takes them.
         self._sent: list[int] = []
+        self._witness = _Witness()
         self.code = 0
 
     def take(self, number: int, _: FrameType | None) -> None:
@@ -126,10 +126,12 @@ class _Program:
         """Send signals on; return whether the program is over."""
         if self._process is None:
             return True
-        while self._sent:
-            number = self._sent.pop(0)
-            if number not in BY_TERMINAL or not _in_foreground(self._process):
-                os.kill(self._process, number)
+        if self._sent:
+            sent, self._sent = self._sent, []
+            seen = self._witness.seen() if os.getpgid(self._process) == os.getpgrp() else set()
+            for number in sent:
+                if number not in seen:
+                    os.kill(self._process, number)
         process, status = os.waitpid(self._process, os.WNOHANG)
         if process:
             code = os.waitstatus_to_exitcode(status)
@@ -140,12 +142,33 @@ class _Program:
         """Wait until it is over, and send signals on."""
         while not self.is_over():
             time.sleep(WAIT_S)
+        self._witness.close()
 
 
-def _in_foreground(process: int) -> bool:
-    """Whether the terminal sends its signals to this process and to another: its foreground group (proc(5): tpgid) has both."""
-    state = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-    return int(state[5]) == os.getpgrp() == os.getpgid(process)
+class _Witness:
+    """A process in the group of this one for which signals wait: those were sent to all of the group, as a terminal does."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        its, self._end = os.pipe()
+        stdin = (os.POSIX_SPAWN_DUP2, its, 0)
+        self._process = os.posix_spawnp("cat", ["cat"], os.environ, file_actions=[stdin], setsigmask=FORWARDED)
+        os.close(its)
+
+    def seen(self) -> set[int]:
+        """The signals to the group since the last call."""
+        status = Path(f"/proc/{self._process}/status").read_text(encoding="utf-8")
+        waiting = int(status.partition("ShdPnd:")[2].split()[0], 16)
+        if waiting:
+            self.close()
+            self._begin()
+        return {number for number in FORWARDED if waiting >> (number - 1) & 1}
+
+    def close(self) -> None:
+        os.close(self._end)
+        os.waitpid(self._process, 0)
 
 
 def peer(label: str) -> str:

@@ -33,7 +33,7 @@ def read_sweep(folder: Path) -> Content:
     data = Dataset(folder)
     description, every = data.description(), data.index()
     if every.is_empty():
-        raise _core.ScenarioError(f"{folder}: expected runs, found none yet")
+        raise _core.ScenarioError(data.without_runs())
     index = every.filter(pl.col("status") == "ok")
     failed = every.height - index.height
     keys = [*description["settings"], "repeat"]

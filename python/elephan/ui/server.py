@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.registry import algorithms
+from elephan.api.registry import cc_groups
 from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
 from elephan.base.text import file_name
@@ -270,7 +270,11 @@ class _Api:
                 "version": _core.__version__,
                 "boot": self.boot,
                 "schema": schema(),
-                "algorithms": [{"name": entry.name, "title": entry.title} for entry in algorithms()],
+                "algorithms": [
+                    {"name": entry.name, "title": entry.title, "group": group}
+                    for group, entries in cc_groups().items()
+                    for entry in entries
+                ],
                 "charts": [
                     {
                         "of": quantity.of,
@@ -406,6 +410,8 @@ async def _follow(run: LiveRun, start: int) -> AsyncIterator[str]:
             while number < len(run.messages):
                 yield f"id: {number}\ndata: {run.messages[number]}\n\n"
                 number += 1
+                # Lets the event loop learn that the page has left. Sending does not wait, and would warn of each message.
+                await asyncio.sleep(0)
             if run.is_over and number == len(run.messages):
                 yield "event: end\ndata: {}\n\n"
                 return

@@ -1,5 +1,6 @@
 """The Python interface: scenarios, runs, results."""
 
+import itertools
 import json
 import pickle
 import subprocess
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 
 import elephan
 from elephan.api.metrics import METRICS
-from elephan.api.registry import modelled
+from elephan.api.registry import cc_groups, modelled
 from elephan.studies.recommend import PUBLISHED
 
 
@@ -246,6 +247,20 @@ def test_what_a_scenario_names_is_described():
     implied = {entry.name: dict(entry.implies) for entry in elephan.algorithms() if entry.implies}
     assert implied == {name: {"recovery": name} for name in ("tahoe", "newreno", "sack")}
     assert {name for found in implied.values() for name in found.values()} <= {e.name for e in elephan.recoveries()}
+
+
+def test_every_name_of_an_algorithm_has_a_group():
+    groups = {title: [entry.name for entry in entries] for title, entries in cc_groups().items()}
+    choice, tables = elephan.schema()["$defs"]["Algorithm"]["anyOf"][:2]
+    # A kernel's own algorithms can be named without a prefix where Elephan has none of that name.
+    plain = [
+        name for name in choice["enum"] if f"linux:{name}" in choice["enum"] and name not in groups["Elephan's own"]
+    ]
+    assert sorted([*plain, *itertools.chain(*groups.values())]) == sorted(choice["enum"])
+    keys = {table["properties"]["name"]["const"]: set(table["properties"]) - {"name"} for table in tables["oneOf"]}
+    assert all(
+        {p.name for p in one.parameters} == keys[one.name] for entries in cc_groups().values() for one in entries
+    )
 
 
 def test_models_are_those_of_the_simplest_algorithm_that_responds_alike():

@@ -207,8 +207,24 @@ def test_columns_choose_the_keys_of_the_json_of_a_run(tmp_path):
     assert printed("received") == {}
 
 
+def test_the_former_word_for_a_list_works_and_says_the_present_one():
+    former, present = (CliRunner().invoke(app, ["scenario", word]) for word in ("examples", "list"))
+    assert (former.exit_code, former.stdout) == (0, present.stdout)
+    assert (former.stderr, present.stderr) == ("`elephan scenario examples` is `elephan scenario list` now\n", "")
+
+
 @pytest.mark.parametrize(
-    "command", ["cc list", "cc show reno", "queue list", "model fairness --cc reno", "reproduce list"]
+    "command",
+    [
+        "cc list",
+        "cc show reno",
+        "queue list",
+        "model fairness --cc reno",
+        "reproduce list",
+        "model list",
+        "scenario list",
+        "packetdrill list",
+    ],
 )
 def test_every_format_of_a_table_is_alone_on_standard_output(command: str):
     def printed(form: str) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 from pathlib import Path
 
 import polars as pl
@@ -125,6 +126,20 @@ def test_samples_can_be_joined(grid: Path):
     assert all(row["most"] > 20 for row in rows)
     sql = "select json_extract(summary, '$.flows[0].label') as label from summaries limit 1"
     assert query(grid, sql).to_pylist()[0]["label"] in ('"reno"', '"htcp"')
+
+
+def test_without_a_query_columns_have_units_and_meanings(grid: Path):
+    rows = query(grid).to_pylist()
+    assert [row for row in rows if not row["meaning"].endswith(".")] == []
+    known = {(row["table_name"], row["column_name"]): (row["unit"], row["meaning"]) for row in rows}
+    assert known["flow_summaries", "retransmitted_bytes"] == ("B", "Payload bytes retransmitted.")
+    assert known["runs", "jain"] == ("1", "Jain's index of the flows' goodputs.")
+    assert known["runs", "rtt"] == (None, "path.rtt of the scenario.")
+    assert known["runs", "rtt_s"] == ("s", "path.rtt of the scenario, as a number.")
+    # The query at the end can be carried out.
+    line = call("query", grid).stdout.splitlines()[-1]
+    words = shlex.split(line.removeprefix("for example: elephan "))
+    assert len(call(*words, "--format", "csv").stdout.splitlines()) == 1 + 6
 
 
 def test_a_query_that_is_none_is_one_line_with_code_2(grid: Path):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -582,11 +583,11 @@ def served(results: Path) -> Iterator[int]:
         listener.close()
 
 
-def _about(port: int) -> int:
-    request = Request(f"http://127.0.0.1:{port}/api/about", headers={"cookie": f"elephan-{port}=secret"})
+def _asked(port: int, path: str, body: object = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(f"http://127.0.0.1:{port}{path}", data, {"cookie": f"elephan-{port}=secret", **JSON})
     with urlopen(request, timeout=PATIENCE_S) as answer:
-        status: int = answer.status
-    return status
+        return json.load(answer)
 
 
 def _closed(one: socket.socket, patience_s: float = PATIENCE_S) -> bool:
@@ -612,14 +613,34 @@ def test_half_open_connections_are_closed_and_shut_nobody_out(tmp_path: Path, mo
             one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))
             one.sendall(half[number % len(half)])
             opened.append(one)
-        assert _about(port) == 200
+        assert _asked(port, "/api/runs") == []
         # Sending single bytes slowly does not extend the time limit.
         for _ in range(6):
             with contextlib.suppress(OSError):
                 opened[-1].sendall(b"x")
             time.sleep(0.25)
         assert all(_closed(one, 120.0) for one in opened)
-        assert _about(port) == 200
+        assert _asked(port, "/api/runs") == []
+
+
+def test_nothing_is_said_of_pages_that_leave_while_they_are_sent_messages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(tmp_path) as port:
+        # At this speed each sample is a message.
+        run = {"document": {**DOCUMENT, "duration": "60 s"}, "speed": 1000, "save": False}
+        key = _asked(port, "/api/runs", run)["id"]
+        while _asked(port, "/api/runs")[0]["state"] != "done":
+            time.sleep(0.05)
+        head = f"GET /api/runs/{key}/messages HTTP/1.1\r\nHost: x\r\nCookie: elephan-{port}=secret\r\n\r\n"
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
+                # Closing resets the connection.
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                one.sendall(head.encode())
+                one.recv(1)
+        assert len(_asked(port, "/api/runs")) == 1
+    assert caplog.messages == []
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
@@ -638,6 +659,25 @@ def test_a_second_request_that_never_ends_is_closed(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(connections, "HEAD_S", 0.5)
         one.sendall(b"GET / HT")
         assert _closed(one)
+
+
+def test_one_line_says_that_no_browser_was_opened(tmp_path: Path) -> None:
+    opener = tmp_path / "xdg-open"
+    opener.write_text(
+        "#!/bin/sh\nfor name in links lynx w3m; do echo $name: not found >&2; done\necho no method\nexit 3\n"
+    )
+    opener.chmod(0o755)
+    command = [ELEPHAN, "ui", "--results", str(tmp_path / "results"), "--port", "0"]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, **streams) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "no browser was opened: open this address in one\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert len(out.splitlines()) == 2
+    assert err.startswith("interrupted; ")
+    assert len(err.splitlines()) == 1
 
 
 def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> None:

@@ -185,13 +185,22 @@ def test_signals_are_sent_on_and_the_programs_exit_code_counts(
     assert (process.returncode, err) == (5, "sh: no TCP connection was seen\n" if command[0] == ELEPHAN else "")
 
 
-def test_a_program_gets_what_the_terminal_sends_once() -> None:
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda _, terminal: os.write(terminal, b"\x03"),
+        lambda watch, _: os.kill(watch, signal.SIGINT),
+        lambda watch, _: os.killpg(watch, signal.SIGINT),
+    ],
+    ids=["by a terminal", "to the watch alone", "to the group"],
+)
+def test_a_program_in_the_foreground_gets_a_signal_once(send: Callable[[int, int], object]) -> None:
     ours, its = pty.openpty()
     command = [sys.executable, "-c", IN_TERMINAL, ELEPHAN, "path", "watch", "--", sys.executable, "-c", COUNTER]
     with running(*command, stdin=its) as process:
         os.close(its)
         assert line(process) == "ready"
-        os.write(ours, b"\x03")
+        send(process.pid, ours)
         assert line(process) == "interrupted"
         process.terminate()
         process.communicate()

@@ -166,6 +166,11 @@ class Dataset:
         lost = [Loss(path, "expected it, found none", "runs in it", ()) for path in gone]
         return [*lost, *([] if gone else self._gaps(records)), *self._lost_files(index, records)]
 
+    def without_runs(self) -> str:
+        """Why the index has no rows, for a message."""
+        lost = named(self.losses(), "repeat the sweep to run them")
+        return lost[0] if lost else f"{self.folder}: expected runs, found none yet"
+
     def _gaps(self, records: "Records") -> list[Loss]:
         """Missing parts of the index: a part with a higher number exists."""
         if not records.are_complete or not records.files:

@@ -8,22 +8,29 @@ from elephan.api.metrics import METRICS
 
 # The suffix of a column's name, and its unit.
 UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
-# Columns of the index that are not metrics of a run.
-OF_A_RUN = (
-    "run",
-    "point",
-    "repeat",
-    "seed",
-    "engine",
-    "code",
-    "status",
-    "error",
-    "wall_s",
-    "cpu_s",
-    "part",
-    "summary",
-    "scenario",
-)
+# Columns of the index that are not metrics of a run, and their meanings.
+OF_A_RUN = {
+    "run": "Identity of the run: a digest of its scenario and of the code.",
+    "point": "Number of the setting among those of the sweep, from 0 on.",
+    "repeat": "Number of the repeat of a setting, from 0 on.",
+    "seed": "Seed of the run.",
+    "engine": "Engine of the run.",
+    "code": "Version of the code that ran it.",
+    "status": "ok or failed.",
+    "error": "Why it failed.",
+    "wall_s": "Duration of the run on a clock.",
+    "cpu_s": "Processor time of the run.",
+    "part": "Number of the files with its samples.",
+    "summary": "Its figures as JSON.",
+    "scenario": "Its scenario as JSON.",
+}
+# Figures that a sweep adds to those of a run's summary.
+STEADY = {
+    "warmup_s": "Start of the measuring window that MSER-5 takes for transient.",
+    "steady_goodput_bit_s": "Goodput of all flows after the warm-up.",
+    "steady_fairness": "Minimum of the flows' goodputs over their maximum, after the warm-up.",
+    "steady_jain": "Jain's index of the flows' goodputs after the warm-up.",
+}
 
 
 def unit(column: str) -> str:

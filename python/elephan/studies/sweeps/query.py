@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError
-from elephan.api.metrics import declared_columns, metrics_of
+from elephan.api.metrics import declared_columns, declared_fields
 from elephan.api.run import TABLES
 from elephan.studies.sweeps import names
+from elephan.studies.sweeps.columns import USUAL
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 
 # Aggregates whose results have the unit of their column.
@@ -22,7 +23,7 @@ COLUMNS = "select table_name, column_name, data_type from information_schema.col
 
 
 def query(folder: str | Path, sql: str | None = None) -> pa.Table:
-    """The result of a query as an Arrow table; without a query, the tables and their columns, with units.
+    """The result of a query as an Arrow table; without a query, the tables and their columns, with units and meanings.
 
     Columns of numbers have their unit in their metadata, where it is that of a column of the sweep or of an aggregate of one.
 
@@ -33,7 +34,7 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
     data = Dataset(folder)
     runs = data.runs()
     if runs.is_empty():
-        raise SweepError(f"{folder}: expected runs, found none yet")
+        raise SweepError(data.without_runs())
     # Creating a view reads the metadata of all its parts, so only the views that the query names are created.
     wanted = [name for name in TABLES if sql is None or re.search(rf"\b{name}\b", sql)]
     try:
@@ -48,33 +49,52 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
                 _view(connection, "summaries", "run, scenario, summary", data.index_parts())
             if sql is None:
                 listed = connection.sql(COLUMNS).to_arrow_table()
-                units = {table: _units(data, table) for table in (*wanted, "runs", "summaries", "flow_summaries")}
-                rows = zip(*(column.to_pylist() for column in listed.columns), strict=True)
-                listed_units = [
-                    None if kind == "VARCHAR" else units[table].get(name, "1") for table, name, kind in rows
-                ]
-                return listed.append_column("unit", pa.array(listed_units, pa.string()))
+                known = {table: _columns(data, table) for table in (*wanted, "runs", "summaries", "flow_summaries")}
+                rows = [*zip(*(column.to_pylist() for column in listed.columns), strict=True)]
+                # Another version may have had further columns.
+                told = [known[table].get(name, ("1", "")) for table, name, _ in rows]
+                of = [None if row[2] == "VARCHAR" else unit for row, (unit, _) in zip(rows, told, strict=True)]
+                listed = listed.append_column("unit", pa.array(of, pa.string()))
+                return listed.append_column("meaning", pa.array([meaning for _, meaning in told]))
             found = connection.sql(sql)
             if found is None:
                 return pa.table({})
-            return _with_units(
-                found.to_arrow_table(), _units(data, *wanted, "runs", "flow_summaries"), _aliases(connection, sql)
-            )
+            units = {name: unit for name, (unit, _) in _columns(data, *wanted, "runs", "flow_summaries").items()}
+            return _with_units(found.to_arrow_table(), units, _aliases(connection, sql))
     except duckdb.Error as error:
         for name in wanted:
             _whole(data, name)
         raise ScenarioError(f"query: {error}") from error
 
 
-def _units(data: Dataset, *tables: str) -> dict[str, str]:
-    """The unit of each column of these tables."""
-    units = {name: one["unit"] for (table, name), one in declared_columns().items() if table in tables}
+def example(folder: str | Path) -> str:
+    """A query of a sweep: its mean goodput for each setting."""
+    data = Dataset(folder)
+    short = data.short_names(data.index())
+    keys = [f'"{short[key]}"' if short[key] in ("from", "to") else short[key] for key in data.description()["settings"]]
+    return f"select {', '.join([*keys, 'avg(goodput)'])} from runs group by all order by all"
+
+
+def _columns(data: Dataset, *tables: str) -> dict[str, tuple[str, str]]:
+    """The unit and the meaning of each column of these tables."""
+    settings = data.description()["settings"]
+    own = names.OF_A_RUN | names.STEADY | {key: f"{key} of the scenario." for key in (*settings, *USUAL)}
+
+    def of(column: str, part: str) -> tuple[str, str]:
+        place = ("TransferSummary", column.removeprefix("transfers_")) if "transfers_" in column else (part, column)
+        if meaning := own.get(column) or declared_fields().get(place, {}).get("meaning"):
+            return names.unit(column), meaning
+        return names.unit(column), f"{column.rpartition('_')[0].removesuffix('_bit')} of the scenario, as a number."
+
+    found = {column: of(column, "") for column in own}
+    declared = ((name, one) for (table, name), one in declared_columns().items() if table in tables)
+    found |= {name: (one["unit"], one["meaning"]) for name, one in declared}
     if "flow_summaries" in tables:
-        units |= {metric.column: names.unit(metric.column) for metric in metrics_of("FlowSummary")}
+        found["flow"] = ("1", "Number of the flow, from 0 on.")
+        found |= {column: of(column, part) for part, column in declared_fields() if part == "FlowSummary"}
     if "runs" in tables:
-        of_runs = {column: column for column in names.OF_A_RUN} | data.short_names(data.index())
-        units |= {name: names.unit(column) for column, name in of_runs.items()}
-    return units
+        found |= {name: of(column, "Summary") for column, name in data.short_names(data.index()).items()}
+    return found | {"label": ("1", "Name of the flow."), "link": ("1", "Name of the link.")}
 
 
 def _aliases(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str]:

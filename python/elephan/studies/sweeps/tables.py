@@ -53,7 +53,7 @@ class Selection:
         of_flows = [name for name in listed(metrics) if flows.metric(name) is not None]
         frame = data.index(long=bool(of_flows))
         if frame.is_empty():
-            raise SweepError(f"{folder}: expected runs, found none yet")
+            raise SweepError(data.without_runs())
         short = data.short_names(frame)
         if of_flows:
             frame = flows.with_metrics(frame, of_flows).drop("summary", "scenario")

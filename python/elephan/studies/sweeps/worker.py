@@ -18,6 +18,7 @@ from elephan.api.scenario import Scenario
 from elephan.engines.run import run as simulate
 from elephan.foreign import names
 from elephan.studies.statistics import mser5
+from elephan.studies.sweeps.names import STEADY
 
 
 class VersionMismatchError(RuntimeError):
@@ -148,7 +149,7 @@ def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
 
 def steady(run: Run) -> dict[str, float | None]:
     """Metrics of the measuring window without its warm-up, which MSER-5 detects in the total goodput of all flows."""
-    nothing = dict.fromkeys(("warmup_s", "steady_goodput_bit_s", "steady_fairness", "steady_jain"))
+    nothing = dict.fromkeys(STEADY)
     columns = run.columns["flows"]
     time_s = columns["time_s"]
     inside = (time_s > run.summary.from_s) & (time_s <= run.summary.to_s)
