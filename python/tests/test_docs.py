@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,6 +66,18 @@ def test_links_between_pages_lead_somewhere(writer: SimpleNamespace):
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             found = Path(os.path.normpath(page.parent / target))
             assert found.exists() or found in BUILT, f"{page}: {target}"
+
+
+def test_links_of_readme_lead_somewhere_from_any_site():
+    """A package index shows README, and resolves no relative link."""
+    repository = tomllib.loads(Path("pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    raw = repository.replace("//github.com", "//raw.githubusercontent.com")
+    targets = re.findall(r"\]\((.*?)\)", Path("README.md").read_text())
+    assert len(targets) == 4
+    for target in targets:
+        path = re.fullmatch(rf"(?:{repository}/blob|{raw})/main/(.*)", target)
+        assert path, target
+        assert Path(path[1]).is_file(), target
 
 
 def command_lines(page: Path) -> list[str]:
