@@ -1,4 +1,4 @@
-"""Install a wheel into an empty environment elsewhere, and run every command of README.md and docs/index.md there: `package.py WHEEL`.
+"""`package.py WHEEL`: install a wheel into an empty environment elsewhere, and run what README.md and docs/index.md show.
 
 A command that a page names without its arguments is asked for its help. The table that this prints has exit code and time of
 each. Loading into the running kernel needs root and BTF, but no clang.
