@@ -354,7 +354,7 @@ def test_the_site_has_each_generated_part_in_place_of_its_marker(writer: SimpleN
         ("algorithms/htcp", "](../images/cc-htcp.png)\n\n*One flow on 100 Mbit/s"),
         ("algorithms/slow-start", "### limited\n\n**Limited slow start.** Source: RFC 3742."),
         ("metrics/fairness", "    elephan run two-flows\n"),
-        ("kernel", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
+        ("kernel-internals", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
         ("own-algorithm-c", f"\n{Path('python/elephan/examples/own/scalable.c').read_text()}```\n"),
     ):
         assert part in (site / f"{page}.md").read_text()
