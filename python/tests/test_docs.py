@@ -17,12 +17,14 @@ from command_line import ELEPHAN, call, typed
 
 import elephan
 from elephan.cli import parse
-from elephan.studies.reproduce.page import commands
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
+from elephan.studies.reproduce.page import commands, page_of
 
 # The pages of notebooks are made by the site's build, which runs them, and those of reproduced experiments from their archive.
 NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
 ARCHIVE = sorted(Path("docs/reproduction").glob("*.json"))
-BUILT = NOTEBOOKS | {path.with_suffix(".md") for path in ARCHIVE}
+OF_EXPERIMENTS = {path.stem for path in ARCHIVE} | {page_of(name) for name in EXPERIMENTS}
+BUILT = NOTEBOOKS | {Path("docs/reproduction", f"{page}.md") for page in OF_EXPERIMENTS}
 WRITTEN = sorted({*Path("docs").rglob("*.md")} - BUILT)
 PAGES = [Path("README.md"), *WRITTEN, Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
 # The commands of the examples that the site has on the pages of metrics, each once.
@@ -109,13 +111,14 @@ def test_pages_of_reproduced_experiments_are_those_of_their_archive(tmp_path: Pa
     for path in ARCHIVE:
         assert (tmp_path / "reproduction" / path.name).read_text() == path.read_text()
     sources = {path.stem: path.read_text() for path in (tmp_path / "reproduction").glob("*.md")}
-    assert sources.keys() == {path.stem for path in ARCHIVE}
+    assert sources.keys() == OF_EXPERIMENTS
+    assert all(len(text) < 130_000 for text in sources.values())
     anchors = {f"{source}#{name}" for source, text in sources.items() for name in re.findall(r'<a id="(.*?)">', text)}
     squares = re.findall(r'xlink:href="(.*?)/(#.*?)"', (tmp_path / "reproduction/overview.svg").read_text())
     assert squares
     assert {f"{source}{name}" for source, name in squares if source} <= anchors
     for written in [Path("README.md"), *WRITTEN]:
-        links = re.findall(r"\]\((?:\S*/)?reproduction/(\w+)\.md(#\S+)\)", written.read_text())
+        links = re.findall(r"\]\((?:\S*/)?reproduction/([\w-]+)\.md(#\S+)\)", written.read_text())
         assert {f"{source}{name}" for source, name in links} <= anchors, written
     for text in sources.values():
         for picture in re.findall(r"!\[.*\]\((.*?)\)", text):
