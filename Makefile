@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := all
 .PHONY: all help demo test test-simulator test-stacks test-studies slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
 
-all: $(VENV)/built ## Build the rest of a checkout: what deals with hosts (`elephan probe`, `transfer`, kernels as engines), and the optional packages (`elephan ui`, `query`, Dask).
+all: $(VENV)/built ## Build the rest of a checkout: what deals with hosts (`elephan path probe`, `transfer`, kernels as engines), and the optional packages (`elephan ui`, `query`, Dask).
 
 help: ## List the tasks.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

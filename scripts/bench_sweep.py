@@ -158,7 +158,7 @@ def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]
         ("samples of flows and queues, index", f"{size / 1e6:.0f} MB"),
         ("the same sweep again, all runs reused", f"{known:.2f} s"),
         (f"`{by_cc}`", f"{seconds(lambda: query(folder, by_cc)):.2f} s"),
-        ("`elephan table` of five metrics", f"{seconds(lambda: elephan.studies.sweeps.table(folder)):.2f} s"),
+        ("`elephan sweep table` of five metrics", f"{seconds(lambda: elephan.studies.sweeps.table(folder)):.2f} s"),
         (f"`{flows}`", f"{seconds(lambda: query(folder, flows)):.2f} s"),
     ]
 

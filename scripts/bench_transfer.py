@@ -44,7 +44,7 @@ def iperf3(streams: int) -> float:
 @contextmanager
 def receiver() -> Any:
     """A receiver for one transfer."""
-    words = [ELEPHAN, "transfer", "receive", "--port", PORT, "--address", HERE, "--once"]
+    words = [ELEPHAN, "path", "transfer", "receive", "--port", PORT, "--address", HERE, "--once"]
     with subprocess.Popen([*map(str, words)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.search(r"token (\S+)", process.stdout.readline())
@@ -58,7 +58,7 @@ def memory(streams: int, *options: str) -> float:
     """Goodput of memory to memory, bit/s, from its first data until the receiver has all."""
     words = [HERE, "--memory", f"{MEMORY}B", "--streams", streams, *options]
     with receiver():
-        told = output(ELEPHAN, "transfer", "send", *words, "--port", PORT)
+        told = output(ELEPHAN, "path", "transfer", "send", *words, "--port", PORT)
     found = re.search(r"([\d,]+) Mbit/s", told)
     assert found
     return float(found[1].replace(",", "")) * 1e6

@@ -31,7 +31,7 @@ NS3 = (
 PROGRAMS = {
     "tcl": ("two.tcl", "ns two.tcl"),
     "cpp": ("two.cc", f"g++ -std=c++17 -O2 two.cc -o two {' '.join(f'-lns3-{one}' for one in NS3)} && ./two"),
-    "sh": ("two.sh", f"{ELEPHAN} emulate two.toml -- sh two.sh"),
+    "sh": ("two.sh", f"{ELEPHAN} path emulate two.toml -- sh two.sh"),
 }
 HEAD = "| | first flow (Mbit/s) | second flow (Mbit/s) | both (Mbit/s) |\n| --- | ---: | ---: | ---: |\n"
 

@@ -6,6 +6,7 @@
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from unittest import mock
 
@@ -13,7 +14,7 @@ import pytest
 from command_line import shown, typed
 
 from elephan import cli
-from elephan.cli import COMMANDS
+from elephan.cli import BELOW, GROUPS
 
 LINES = [
     "run none.toml",
@@ -27,48 +28,48 @@ LINES = [
     "compare --cc ,",
     "compare --cc renoo",
     "run ok.toml --columns goodputt",
-    "recommend --path path.toml --size 1TB --columns score",
-    "recommend --path path.toml --size 1TB --repeat 3",
-    "recommend --streams 4",
-    "recommend --size 1GB",
-    "recommend --path ok.toml --size 7",
-    "recommend --path ok.toml --size '7 s'",
-    "recommend --path ok.toml",
-    "recommend --path ok.toml --size 1GB --streams 0",
-    "recommend --path ok.toml --size 1GB --streams x",
-    "recommend --path ok.toml --size 1GB --cc renoo",
-    "recommend --cc reno,renoo",
-    "recommend --cc ,",
-    "recommend --rtt 120",
-    "recommend --buffer 500",
-    "recommend --duration 600",
-    "recommend --weight fairness",
-    "recommend --columns scor",
+    "path recommend --path path.toml --size 1TB --columns score",
+    "path recommend --path path.toml --size 1TB --repeat 3",
+    "path recommend --streams 4",
+    "path recommend --size 1GB",
+    "path recommend --path ok.toml --size 7",
+    "path recommend --path ok.toml --size '7 s'",
+    "path recommend --path ok.toml",
+    "path recommend --path ok.toml --size 1GB --streams 0",
+    "path recommend --path ok.toml --size 1GB --streams x",
+    "path recommend --path ok.toml --size 1GB --cc renoo",
+    "path recommend --cc reno,renoo",
+    "path recommend --cc ,",
+    "path recommend --rtt 120",
+    "path recommend --buffer 500",
+    "path recommend --duration 600",
+    "path recommend --weight fairness",
+    "path recommend --columns scor",
     "compare --columns goodputt",
     "compare --rtt 5",
     "compare-engines none.toml",
     "sweep ok.toml --until x",
-    "table none",
-    "table empty",
-    "table ok.toml",
-    "paired empty --between cc=a,b",
-    "query ok.toml",
-    "probe client host",
-    "host --rate x --rtt 1ms",
-    "host --rate 10Gbit/s",
-    "host --rate '0 bit/s' --rtt 1ms",
-    "host --rate 1Gbit/s --rtt 1Gbit/s",
-    "recommend --rate x",
-    "transfer send ok.toml localhost",
-    "transfer send localhost --token el1_x",
-    "transfer send ok.toml localhost --token el1_x",
-    "transfer send localhost --token el1_x --memory '10 packets'",
-    "transfer send localhost --token el1_x --memory 1MB --pace fast",
-    "transfer send localhost --token el1_x --memory 1MB --pace 7bit/s",
-    "watch --interval 0s true",
-    "watch --out ok.toml true",
-    "fit none --out f",
-    "emulate none.toml",
+    "sweep table none",
+    "sweep table empty",
+    "sweep table ok.toml",
+    "sweep paired empty --between cc=a,b",
+    "sweep query ok.toml",
+    "path probe client host",
+    "path host --rate x --rtt 1ms",
+    "path host --rate 10Gbit/s",
+    "path host --rate '0 bit/s' --rtt 1ms",
+    "path host --rate 1Gbit/s --rtt 1Gbit/s",
+    "path recommend --rate x",
+    "path transfer send ok.toml localhost",
+    "path transfer send localhost --token el1_x",
+    "path transfer send ok.toml localhost --token el1_x",
+    "path transfer send localhost --token el1_x --memory '10 packets'",
+    "path transfer send localhost --token el1_x --memory 1MB --pace fast",
+    "path transfer send localhost --token el1_x --memory 1MB --pace 7bit/s",
+    "path watch --interval 0s true",
+    "path watch --out ok.toml true",
+    "path fit none --out f",
+    "path emulate none.toml",
     "model fairness --cc renoo",
     "model response",
     "model response --cc renoo --loss 1e-5",
@@ -144,7 +145,21 @@ LINES = [
 
 
 def test_every_command_has_a_case():
-    assert {line.split()[0] for line in LINES} >= COMMANDS.keys()
+    names = {
+        *chain(*GROUPS.values()),
+        *(f"{group} {name}" for group in BELOW for name in BELOW[group] if name != "run"),
+    }
+    assert [name for name in names if not any(line.startswith(name) for line in LINES)] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [("table none", "sweep table none"), ("host --rate x", "path host --rate x")]
+)
+def test_a_name_from_before_there_were_groups_works_and_names_the_one_of_today(before: str, now: str):
+    old, new = typed(before), typed(now)
+    line, _, rest = old.stderr.partition("\n")
+    assert line == f"{before.split(maxsplit=1)[0]} is now `elephan {' '.join(now.split()[:2])}`"
+    assert (old.returncode, old.stdout, rest) == (new.returncode, new.stdout, new.stderr)
 
 
 @pytest.mark.parametrize("line", LINES)

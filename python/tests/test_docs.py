@@ -186,7 +186,7 @@ SAVED = re.compile(r"`([\w-]+\.toml)`\)?:\n\n```toml\n(.*?)^```", re.DOTALL | re
 # Files that a page assumes to exist.
 BEFORE = {
     "docs/see.md": ["run two-flows"],
-    "docs/recommend.md": ["run lossy-link --out measured", "fit measured --out path"],
+    "docs/recommend.md": ["run lossy-link --out measured", "path fit measured --out path"],
 }
 
 

@@ -120,8 +120,14 @@ def test_a_document_of_another_kind_is_none_of_a_sweep(tmp_path: Path, grid: Pat
     ):
         (out / "sweep.json").write_text(text)
         refused(call("sweep", grid, "--out", out), "sweep.json", found)
-        for command in (["table"], ["query"], ["paired", "--between", "flow.cc=reno,htcp"], ["report"]):
-            done = call(command[0], out, *command[1:])
+        between = ["--between", "flow.cc=reno,htcp"]
+        for command in (
+            ["sweep", "table", out],
+            ["sweep", "query", out],
+            ["sweep", "paired", out, *between],
+            ["report", out],
+        ):
+            done = call(*command)
             assert done.returncode in (1, 2)
             assert "Traceback" not in done.stderr
             assert len(done.stderr.strip().splitlines()) == 1
@@ -531,10 +537,10 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
             done = call(*command)
             assert done.returncode == 0, done.stderr
             assert line in (done.stderr if command[0] != "report" else (swept / "report.html").read_text())
-        done = call("query", swept, "select count(*) from flows")
+        done = call("sweep", "query", swept, "select count(*) from flows")
         refused(done, line)
-        assert call("query", swept, "select count(*) from queues").returncode == 0
-        assert call("query", swept).returncode == 0
+        assert call("sweep", "query", swept, "select count(*) from queues").returncode == 0
+        assert call("sweep", "query", swept).returncode == 0
     done = call("sweep", file_of(tmp_path, SMALL), "--out", swept)
     assert done.returncode == 0, done.stderr
     assert f"the flows of {points} are missing; their runs are repeated" in done.stderr
@@ -578,7 +584,7 @@ def test_an_index_that_is_gone_is_noticed(name: str, how: str, said: str, swept:
     elephan.sweep(changed, swept).run()
     path = swept / name
     path.unlink() if how == "removed" else path.write_bytes(path.read_bytes()[:50])
-    done = call("table", swept, "--metric", "goodput")
+    done = call("sweep", "table", swept, "--metric", "goodput")
     assert said in done.stderr
     assert bool(said) == bool(done.stderr)
     sweep = elephan.sweep(changed, swept).run()
@@ -597,7 +603,7 @@ def test_a_part_of_the_index_that_is_gone_is_noticed(tmp_path: Path, monkeypatch
     parts = sorted((out / "index").iterdir())
     assert len(parts) > 3
     parts[1].unlink()
-    assert f"{parts[1]}: expected it, found none" in call("table", out, "--metric", "goodput").stderr
+    assert f"{parts[1]}: expected it, found none" in call("sweep", "table", out, "--metric", "goodput").stderr
     monkeypatch.undo()
     sweep = elephan.sweep(small(), out).run()
     assert [loss.path for loss in sweep.losses] == [parts[1]]

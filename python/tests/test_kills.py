@@ -291,7 +291,7 @@ for words in (
     ("reproduce", "ltcp2003/section-2", "--out", disk / "new"),
 ):
     assert call(*words) == 1, words
-assert call("table", disk / "sweep", "--metric", "goodput") == 0
+assert call("sweep", "table", disk / "sweep", "--metric", "goodput") == 0
 assert tree(disk) == before
 """
     said = on_a_disk(tmp_path, "8m", script)

@@ -15,7 +15,7 @@ from sweep_scenarios import SMALL
 from typer import rich_utils
 from typer.core import TyperGroup
 
-from elephan.cli import COMMANDS, GROUPS, app
+from elephan.cli import BELOW, GROUPS, app
 
 # Carried out once, before the tables are shown. Each table has a command, which changes nothing.
 FIRST = (
@@ -26,13 +26,13 @@ FIRST = (
     "run two-flows --engine model --set duration=30s --out fluid",
 )
 TABLES = (
-    "table swept --rows path.rtt --cols flow.cc --metric goodput",
-    "table swept --rows path.rtt --cols flow.cc --metric goodput,fairness --format csv",
-    "table swept --rows path.rtt --cols flow.cc --metric goodput --format md",
-    "table swept --rows path.rtt --cols flow.cc --metric goodput --format latex",
-    "paired swept --between flow.cc=reno,htcp",
-    'query swept "select cc, rtt, avg(goodput) as goodput from runs group by all order by all"',
-    "query swept",
+    "sweep table swept --rows path.rtt --cols flow.cc --metric goodput",
+    "sweep table swept --rows path.rtt --cols flow.cc --metric goodput,fairness --format csv",
+    "sweep table swept --rows path.rtt --cols flow.cc --metric goodput --format md",
+    "sweep table swept --rows path.rtt --cols flow.cc --metric goodput --format latex",
+    "sweep paired swept --between flow.cc=reno,htcp",
+    'sweep query swept "select cc, rtt, avg(goodput) as goodput from runs group by all order by all"',
+    "sweep query swept",
     "cc list",
     "cc show scalable",
     "queue list",
@@ -80,8 +80,10 @@ def test_help(words: tuple[str, ...], tmp_path: Path, snapshot):
     assert "…" not in done.stdout
     if not words:
         assert re.findall(r"─ ([A-Z][\w ,]+) ─", done.stdout) == ["Options", *GROUPS]
-    elif len(words) == 1:
-        assert COMMANDS[words[0]] in " ".join(done.stdout.split())
+    else:
+        panels = GROUPS.values() if len(words) == 1 else [BELOW.get(words[0], {})]
+        texts = {name: text for panel in panels for name, text in panel.items()}
+        assert texts.get(words[-1], "") in " ".join(done.stdout.split())
     assert shown(done.stdout, tmp_path) == snapshot
 
 

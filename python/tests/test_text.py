@@ -182,9 +182,11 @@ def test_hostile_values_of_a_sweep_in_every_format(tmp_path: Path, elephan_: Cal
     assert set(Dataset(tmp_path / "out").index()["flow.0.label"]) == set(HOSTILE)
     sql = "select label, goodput from runs"
     for form in ("table", "csv", "md", "latex"):
-        table = elephan_("table", "out", "--rows", "label", "--cols", "cc", "--metric", "goodput", "--format", form)
-        paired = elephan_("paired", "out", "--between", "cc=reno,htcp", "--format", form)
-        query = elephan_("query", "out", sql, "--format", form)
+        table = elephan_(
+            "sweep", "table", "out", "--rows", "label", "--cols", "cc", "--metric", "goodput", "--format", form
+        )
+        paired = elephan_("sweep", "paired", "out", "--between", "cc=reno,htcp", "--format", form)
+        query = elephan_("sweep", "query", "out", sql, "--format", form)
         for done in (table, paired, query):
             if form == "csv":
                 assert done.returncode == 0
@@ -207,7 +209,7 @@ def test_hostile_values_of_a_sweep_in_every_format(tmp_path: Path, elephan_: Cal
     for kind in DRAWN:
         quiet(elephan_("report", "out", "--format", kind))
     reported(elephan_, tmp_path / "out")
-    between = elephan_("paired", "out", "--between", "label=[/foo],```", "--format", "table")
+    between = elephan_("sweep", "paired", "out", "--between", "label=[/foo],```", "--format", "table")
     assert "[/foo]" in quiet(between)
 
 

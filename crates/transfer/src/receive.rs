@@ -261,7 +261,7 @@ impl Receiver {
             }
             (Place::Nowhere, _) => ("memory", "without a folder"),
             (Place::Folder(_), Content::Pipe) => ("a file or memory", "with a folder and not with `-`"),
-            (Place::Pipe(_), _) => ("what a pipe yields (`elephan transfer send - HOST`)", "with `-`"),
+            (Place::Pipe(_), _) => ("what a pipe yields (`elephan path transfer send - HOST`)", "with `-`"),
         };
         let found = match offer.content {
             Content::Memory(_) => "memory",

@@ -163,8 +163,8 @@ fn file(path: &Path) -> Result<From, Error> {
     let shown = path.display();
     if metadata.is_dir() {
         let text = format!(
-            "{shown}: expected a file, found a folder; `tar cf - {shown} | elephan transfer send - HOST` sends it, and \
-             `elephan watch -- rsync -a {shown} HOST:` records how rsync does"
+            "{shown}: expected a file, found a folder; `tar cf - {shown} | elephan path transfer send - HOST` sends it, and \
+             `elephan path watch -- rsync -a {shown} HOST:` records how rsync does"
         );
         return Err(Error::Asked(text));
     }

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -28,6 +29,8 @@ OTHERWISE = {
 }
 # Subcommands inherit it.
 HELP = {"help_option_names": ["-h", "--help"]}
+# The options of `elephan sweep FILE` are those of the command below it.
+OF_GROUPS: Any = {"context_settings": {**HELP, "ignore_unknown_options": True}, "no_args_is_help": True}
 
 # Every command and its help, in groups, in the order of use.
 GROUPS = {
@@ -35,34 +38,21 @@ GROUPS = {
         "run": "Run a scenario file, print the results, and write a results folder.",
         "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
         "compare-engines": "Run scenarios on the simulator and on a kernel's TCP, and show the differences.",
+        "sweep": "Run all points of a scenario's sweep; its results: sweep table, paired, query.",
     },
-    "Sweep": {
-        "sweep": "Run all points of a scenario's sweep that its folder does not have yet.",
-        "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
-        "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
-        "query": "Query a sweep with SQL; without a query, list its tables and columns.",
+    "Look at results": {
+        "plot": "Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep.",
+        "report": "Write the results of a run, a comparison, a sweep, a reproduction or a path as one file.",
+        "ui": "Open a local web page: start runs, watch and change them live, view results.",
     },
-    "Real paths and transfers": {
-        "probe": "Measure the path between two hosts, and write a scenario of it.",
-        "host": "Measure what this host can send, and what of it limits that.",
-        "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
-        "transfer": "Move memory, a file or a stream of bytes to another host, and watch its TCP.",
-        "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",
-        "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",
-        "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",
-    },
-    "Theory and published experiments": {
+    "Real paths, theory, publications": {
+        "path": "Measure a real path and use it: path probe, host, recommend, transfer, watch, fit, emulate.",
         "model": "Evaluate theory: response functions, recovery, fairness, stability.",
         "reproduce": "Reproduce published experiments, and compare the results with the published numbers and claims.",
     },
     "Kernels": {
         "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
         "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
-    },
-    "Look at results": {
-        "plot": "Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep.",
-        "report": "Write the results of a run, a comparison, a sweep, a reproduction or a path as one file.",
-        "ui": "Open a local web page: start runs, watch and change them live, view results.",
     },
     "Look up, check and add": {
         "doctor": "Show what works on this machine, and what to install for the rest.",
@@ -72,7 +62,26 @@ GROUPS = {
         "new": "Create the files of a new algorithm, queue discipline, metric or published experiment, in a checkout.",
     },
 }
-COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+# The commands below `sweep` and `path`. Each is a module of its own, as those above are.
+BELOW = {
+    "sweep": {
+        "run": "Run all points of a scenario's sweep that its folder does not have yet.",
+        "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
+        "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
+        "query": "Query a sweep with SQL; without a query, list its tables and columns.",
+    },
+    "path": {
+        "probe": "Measure the path between two hosts, and write a scenario of it.",
+        "host": "Measure what this host can send, and what of it limits that.",
+        "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
+        "transfer": "Move memory, a file or a stream of bytes to another host, and watch its TCP.",
+        "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",
+        "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",
+        "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",
+    },
+}
+# Names of these from before there were groups. They still work.
+EARLIER = {name: group for group, commands in BELOW.items() for name in commands if name != "run"}
 # The extra that installs an optional package.
 EXTRAS = {
     "duckdb": "sweep",
@@ -86,11 +95,12 @@ EXTRAS = {
 class Commands(TyperGroup):
     """A group that lists commands by name and help, and imports a command when it is called: importing all takes a second."""
 
-    def __init__(self, **keys: Any) -> None:
+    def __init__(self, *, panels: Mapping[str, Mapping[str, str]] = GROUPS, **keys: Any) -> None:
         super().__init__(**keys)
-        for group, commands in GROUPS.items():
+        self.texts = {name: text for commands in panels.values() for name, text in commands.items()}
+        for panel, commands in panels.items():
             for name, text in commands.items():
-                self.add_command(get_command(_named(name, text, group)), name)
+                self.add_command(get_command(_named(name, text, panel)), name)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options. Those of completion, which docs/terminal.md explains, are not in the help."""
@@ -101,18 +111,28 @@ class Commands(TyperGroup):
         return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name, with its options."""
-        if args and args[0] in COMMANDS:
-            command = get_command(import_module(f"elephan.cli.{args[0].replace('-', '_')}").app)
-            command.name = args[0]
-            command.help = command.help or COMMANDS[args[0]]
-            self.add_command(_plain(command), args[0])
+        """The command that the arguments name, with its options. `elephan sweep FILE` is `elephan sweep run FILE`."""
+        if self.name == "sweep" and args[0] not in self.texts:
+            args = ["run", *args]
+        if args[0] not in self.texts and self.name not in BELOW and args[0] in EARLIER:
+            if not ctx.resilient_parsing:
+                Terminal(stderr=True).message(f"{args[0]} is now `elephan {EARLIER[args[0]]} {args[0]}`")
+            args = [EARLIER[args[0]], *args]
+        name = args[0]
+        if name in BELOW and name in self.texts:
+            self.add_command(Commands(panels={"Commands": BELOW[name]}, name=name, help=self.texts[name], **OF_GROUPS))
+        elif name in self.texts:
+            module = "sweep" if self.name == "sweep" and name == "run" else name.replace("-", "_")
+            command = get_command(import_module(f"elephan.cli.{module}").app)
+            command.name = name
+            command.help = command.help or self.texts[name]
+            self.add_command(_plain(command))
         return super().resolve_command(ctx, args)
 
 
-def _named(name: str, text: str, group: str) -> typer.Typer:
+def _named(name: str, text: str, panel: str) -> typer.Typer:
     app = typer.Typer()
-    app.command(name, help=text, rich_help_panel=group)(lambda: None)
+    app.command(name, help=text, rich_help_panel=panel)(lambda: None)
     return app
 
 
@@ -194,7 +214,7 @@ def parse(line: str) -> None:
     try:
         while isinstance(command, TyperGroup):
             context = command.make_context("elephan", list(words), parent=context, resilient_parsing=True)
-            if not words or words[0].startswith("-"):
+            if not words or (words[0].startswith("-") and command.name != "sweep"):
                 return
             _, command, words = command.resolve_command(context, words)
         command.make_context(command.name, list(words), parent=context)

@@ -1,4 +1,4 @@
-"""`elephan emulate`: the links of a scenario between two namespaces, for programs of one's own."""
+"""`elephan path emulate`: the links of a scenario between two namespaces, for programs of one's own."""
 
 import os
 import shlex

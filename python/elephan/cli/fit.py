@@ -1,4 +1,4 @@
-"""`elephan fit`."""
+"""`elephan path fit`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -62,5 +62,5 @@ def fit(
     for part in made.partings:
         out.message(part.text)
     out.message(
-        f"results in {folder}; `elephan recommend --path {folder / 'path.toml'} --size 100GB` says how to use the path"
+        f"results in {folder}; `elephan path recommend --path {folder / 'path.toml'} --size 100GB` says how to use the path"
     )

@@ -1,4 +1,4 @@
-"""Options and messages that `elephan table`, `paired` and `query` share."""
+"""Options and messages that `elephan sweep table`, `paired` and `query` share."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The command `elephan host`."""
+"""The command `elephan path host`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`elephan paired`."""
+"""`elephan sweep paired`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`elephan probe`: measures the path between two hosts."""
+"""`elephan path probe`: measures the path between two hosts."""
 
 import shlex
 import socket
@@ -39,14 +39,14 @@ def server(
     if made.port() != _core.PROBE_PORT:
         host = f"[{host}]:{made.port()}" if ":" in host else f"{host}:{made.port()}"
     out.print(f"port {made.port()}, token {made.token()}", highlight=False, soft_wrap=True)
-    command = f"elephan probe client {shlex.quote(host)} --out path/ --token {made.token()}"
+    command = f"elephan path probe client {shlex.quote(host)} --out path/ --token {made.token()}"
     out.print(command, highlight=False, soft_wrap=True)
     made.run(lambda line: out.print(line, highlight=False, soft_wrap=True))
 
 
 @app.command("client")
 def client(
-    host: Annotated[str, typer.Argument(help="Host where `elephan probe server` runs, as HOST or HOST:PORT.")],
+    host: Annotated[str, typer.Argument(help="Host where `elephan path probe server` runs, as HOST or HOST:PORT.")],
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for path.toml and all else.")] = Path("path"),
     token: Annotated[str | None, typer.Option(envvar=TOKEN, help="The token that the server printed.")] = None,
     max_bytes: Annotated[str, typer.Option(help="Bytes of IP packets, both directions together.")] = "500MB",

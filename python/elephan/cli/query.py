@@ -1,4 +1,4 @@
-"""`elephan query`."""
+"""`elephan sweep query`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The command `elephan recommend`."""
+"""The command `elephan path recommend`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

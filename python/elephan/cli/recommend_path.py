@@ -1,4 +1,4 @@
-"""`elephan recommend --path`: ways to send so much data over a measured path."""
+"""`elephan path recommend --path`: ways to send so much data over a measured path."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -36,7 +36,7 @@ SHOWN_FAILURES = 5
 app = command_line()
 
 
-@app.command("sweep")
+@app.command("run")
 def sweep_command(
     file: ScenarioFile,
     folder: Annotated[
@@ -136,7 +136,7 @@ def run_sweep(one: Sweep) -> None:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
         err.message(f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}")
     if one.failed > len(failures):
-        more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
+        more = f'elephan sweep query {one.folder} "select point, repeat, error from runs where error is not null"'
         err.message(f"and {one.failed - len(failures)} more: {more}")
     new = one.done - one.reused
     out.print(f"{one.done} runs in {one.folder}: {new} new, {one.reused} reused, {one.failed} failed", soft_wrap=True)

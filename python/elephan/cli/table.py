@@ -1,4 +1,4 @@
-"""`elephan table`."""
+"""`elephan sweep table`."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ def table_command(
             "--metric",
             "--columns",
             autocompletion=complete.list_of(complete.metric_names),
-            help="Metrics, separated by commas: names as `elephan query RESULTS` lists.",
+            help="Metrics, separated by commas: names as `elephan sweep query RESULTS` lists.",
         ),
     ] = None,
     where: Where = None,

@@ -1,4 +1,4 @@
-"""`elephan transfer`: moves memory, a file or a stream of bytes to another host, and watches the connections."""
+"""`elephan path transfer`: moves memory, a file or a stream of bytes to another host, and watches the connections."""
 
 import sys
 import time
@@ -46,7 +46,7 @@ def receive(
     """Receive from anyone who has the token, until Ctrl-C.
 
     Prints one line with the port and the token, and the sender's command. With -, it prints them on standard error, and ends
-    after what the sender's standard input yields: elephan transfer receive - | tar xf -
+    after what the sender's standard input yields: elephan path transfer receive - | tar xf -
     """
     piped = folder == transfer.PIPE
     say = err if piped else out
@@ -59,7 +59,7 @@ def receive(
         option = "" if port == _core.TRANSFER_PORT else f" --port {port}"
         host = gethostname()
         arguments = f"{host} --memory 10GB" if folder is None else f"- {host}" if piped else f"FILE {host}"
-        say.message(f"at the sender: ELEPHAN_TOKEN={token} elephan transfer send {arguments}{option}")
+        say.message(f"at the sender: ELEPHAN_TOKEN={token} elephan path transfer send {arguments}{option}")
 
     def told(events: list[dict[str, Any]]) -> None:
         for event in events:
@@ -113,7 +113,7 @@ def send(
     """Send a file, a stream of bytes, or memory to a receiver.
 
     A file that was interrupted goes on where it was when the same command is run again. Standard input cannot be resumed:
-    start both sides again. A folder is a stream of bytes: tar cf - DIR | elephan transfer send - HOST
+    start both sides again. A folder is a stream of bytes: tar cf - DIR | elephan path transfer send - HOST
     """
     where, source = _ends(path, host, memory)
     piped = source == transfer.PIPE
@@ -163,7 +163,7 @@ def _ends(path: str, host: str | None, memory: str | None) -> tuple[str, Path | 
         return path, None
     if memory is None:
         raise _core.ScenarioError(
-            "transfer send: expected a path and a host, or a host and --memory; found one of them"
+            "path transfer send: expected a path and a host, or a host and --memory; found one of them"
         )
     raise _core.ScenarioError("--memory: expected a host alone, found a path, too")
 

@@ -1,4 +1,4 @@
-"""`elephan watch`: runs any program, and records its TCP connections."""
+"""`elephan path watch`: runs any program, and records its TCP connections."""
 
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +56,6 @@ def watch(
         with new_folder(folder, force=force) as place:
             seen.run.write_into(place)
         err.message(
-            f"results in {visible(str(folder))}; `elephan fit {visible(str(folder))} --out PATH` estimates the path"
+            f"results in {visible(str(folder))}; `elephan path fit {visible(str(folder))} --out PATH` estimates the path"
         )
     raise typer.Exit(seen.code)

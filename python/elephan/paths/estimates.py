@@ -174,7 +174,7 @@ def read(folder: Path) -> Estimates:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Estimates)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ScenarioError(f"{path}: expected estimates as `elephan fit` writes them, found: {error}") from error
+        raise ScenarioError(f"{path}: expected estimates as `elephan path fit` writes them, found: {error}") from error
     if (found.form, found.version) != (FORM, VERSION):
         raise ScenarioError(f"{path}: expected form {FORM!r} {VERSION}, found {found.form!r:.40} {found.version}")
     return found

@@ -174,7 +174,7 @@ def document(host: Host, cores: int, demand: Demand | None) -> dict[str, Any]:
 def snippet(host: Host) -> str:
     """host.toml: the table `[host]` of a scenario with what was measured here; without namespaces, comments alone."""
     lines = [
-        "# The costs of sending on this host, measured by `elephan host`. Kernels of today traverse no lists for SACK blocks",
+        "# The costs of sending on this host, measured by `elephan path host`. Kernels of today traverse no SACK lists",
         "",
     ]
     packet = host.figure("host.packet")

@@ -87,7 +87,7 @@ def read(folder: Path) -> Prediction:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Prediction)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ScenarioError(f"{path}: expected a prediction as `elephan fit` writes it, found: {error}") from error
+        raise ScenarioError(f"{path}: expected a prediction as `elephan path fit` writes it, found: {error}") from error
     bands = [getattr(found, key) for key in QUANTITIES]
     lengths = {len(found.time_s), *(len(one) for band in bands for one in (band.middle, band.low, band.high))}
     if len(lengths) != 1:

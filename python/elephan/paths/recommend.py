@@ -91,14 +91,14 @@ class Advice:
         way = self.ways[0].way
         load_ = "" if way.cc in LINUX else " --load"
         pace = f' --pace "{(self.path.rate_bit_s.best or 0) / 1e6:.4g} Mbit/s"' if way.paced else ""
-        return f"elephan transfer send FILE {host} --cc {way.cc}{load_} --streams {way.streams}{pace}"
+        return f"elephan path transfer send FILE {host} --cc {way.cc}{load_} --streams {way.streams}{pace}"
 
 
 def read_path(file: Path) -> tuple[Estimates, Scenario]:
     """The path of a scenario file, with the intervals of `path.json` beside it where that has the same values.
 
-    The costs of the sender's host are those of the file's `[host]`, which `elephan host` writes. Raises `ScenarioError` if the
-    file has no `[path]`.
+    The costs of the sender's host are those of the file's `[host]`, which `elephan path host` writes. Raises `ScenarioError` if
+    the file has no `[path]`.
     """
     made = load(file)
     path = made.document.get("path")

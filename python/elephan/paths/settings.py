@@ -110,7 +110,9 @@ def kernel_settings(path: Demand | None, read: Read = read_sysctl) -> list[Setti
             found.append(_judged(name, value, fits[0], value in fits, why, f"sysctl -w {name}={fits[0]}"))
     name, available = "net.ipv4.tcp_congestion_control", read("net.ipv4.tcp_available_congestion_control")
     if (value := read(name)) is not None:
-        found.append(Setting(name, value, why=f"there are {available}; which one suits a path: `elephan recommend`"))
+        found.append(
+            Setting(name, value, why=f"there are {available}; which one suits a path: `elephan path recommend`")
+        )
     buffers = {"net.ipv4.tcp_rmem": "receiver", "net.ipv4.tcp_wmem": "sender"}
     others = ["net.core.rmem_max", "net.core.wmem_max", "net.core.netdev_max_backlog"]
     if path is None:

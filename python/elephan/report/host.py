@@ -9,7 +9,7 @@ from elephan.report.content import Content
 
 
 def read(folder: Path) -> Content:
-    """The report of a folder that `elephan host` wrote."""
+    """The report of a folder that `elephan path host` wrote."""
     document = HOST.load(folder)
     found = host.read(document)
     return Content(

@@ -22,7 +22,7 @@ MEANINGS = {
 
 
 def read(folder: Path) -> Content:
-    """The report of a folder that `elephan fit`, a probe or `elephan recommend` made, with `transfer/` if it is there."""
+    """The report of a folder that `path fit`, `path probe` or `path recommend` made, with `transfer/` if it is there."""
     found = estimates.read(folder)
     text = inside(folder, scenario.FILE).read_text(encoding="utf-8")
     prediction = predict.read(folder) if inside(folder, predict.FILE).is_file() else None

@@ -258,7 +258,7 @@ def test_the_doctor_names_each_part_and_what_it_needs(monkeypatch: pytest.Monkey
         ("elephan compare --cc reno,ht", {"reno,htcp"}),
         ("elephan reproduce kelly2003/figure", {"kelly2003/figure-3"}),
         ("elephan queue show fq", {"fq-codel"}),
-        ("elephan table x --metric goodput,fair_", {"goodput,fair_share"}),
+        ("elephan sweep table x --metric goodput,fair_", {"goodput,fair_share"}),
         ("elephan run x --form", {"--format"}),
     ],
 )

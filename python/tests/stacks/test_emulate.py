@@ -85,7 +85,7 @@ def test_an_error_within_the_block_ends_the_links():
 def test_the_command_line_gives_the_exit_code_and_ends_at_ctrl_c(tmp_path):
     file = tmp_path / "path.json"
     file.write_text(PATH.to_json())
-    line = [ELEPHAN, "emulate", file]
+    line = [ELEPHAN, "path", "emulate", file]
     ran = subprocess.run(
         [*line, "--", "sh", "-c", "$FAR cat /proc/net/fib_trie; exit 7"], capture_output=True, text=True, check=False
     )

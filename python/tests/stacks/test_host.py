@@ -1,4 +1,4 @@
-"""What `elephan host` measures, concludes and leaves behind."""
+"""What `elephan path host` measures, concludes and leaves behind."""
 
 import json
 import os
@@ -133,7 +133,7 @@ def short(tmp_path, monkeypatch):
     """The words of the command with its tests in short, and where it writes."""
     monkeypatch.setattr(survey, "QUICK", (2, 0.05, 20))
     out = tmp_path / "out"
-    return ["host", "--quick", "--rate", "1Gbit/s", "--rtt", "10ms", "--out", str(out)], out
+    return ["path", "host", "--quick", "--rate", "1Gbit/s", "--rtt", "10ms", "--out", str(out)], out
 
 
 @linux
@@ -190,7 +190,7 @@ main()
 @pytest.mark.parametrize("number", [1, 4])
 def test_ctrl_c_ends_the_command_in_the_midst_of_a_measurement(tmp_path, number):
     command = [sys.executable, "-c", INTERRUPTED + MEASURED.replace("{number}", str(number))]
-    command += ["host", "--out", str(tmp_path / "out")]
+    command += ["path", "host", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr.startswith("budget: ")

@@ -1,4 +1,4 @@
-"""`elephan fit`: the paths of our own simulations come back, from captures anywhere, logs of `ss`, and results."""
+"""`elephan path fit`: the paths of our own simulations come back, from captures anywhere, logs of `ss`, and results."""
 
 import json
 import re

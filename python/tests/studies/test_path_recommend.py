@@ -1,4 +1,4 @@
-"""`elephan recommend --path`: ways to send over a measured path, with the uncertainty of the measurement."""
+"""`elephan path recommend --path`: ways to send over a measured path, with the uncertainty of the measurement."""
 
 import json
 from pathlib import Path
@@ -137,7 +137,7 @@ def test_losses_on_the_wire_ask_for_more_than_one_stream_of_standard_tcp(found: 
 def test_algorithms_of_ours_are_loaded(found: Estimates) -> None:
     advice = recommend(found, 1e7, [Way("scalable", 2, paced=True)], draws=1)
     command = advice.command("far")
-    assert command == 'elephan transfer send FILE far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
+    assert command == 'elephan path transfer send FILE far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
 
 
 def test_the_same_seed_gives_the_same_advice(found: Estimates) -> None:
@@ -163,6 +163,7 @@ def test_the_progress_is_of_as_many_simulations_as_were_announced(found: Estimat
 def test_the_command(tmp_path: Path) -> None:
     file = path(tmp_path)
     arguments = [
+        "path",
         "recommend",
         "--path",
         str(file),
@@ -171,7 +172,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "simulations of" in done.output
-    assert "elephan transfer send FILE HOST --cc" in done.output
+    assert "elephan path transfer send FILE HOST --cc" in done.output
     assert predict.read(tmp_path).size_bytes == 1e9
     stored = json.loads((tmp_path / "recommendation.json").read_text())
     assert {way["cc"] for way in stored["ways"]} == {"reno", "bbr"}

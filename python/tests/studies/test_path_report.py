@@ -24,10 +24,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tcp = {"profile": "linux-6"}
     made = elephan.dumbbell(rate="20 Mbit/s", rtt="30 ms", buffer="50 packets", flows=flows, duration="12 s", tcp=tcp)
     elephan.run(made).save(place / "run")
-    done = CliRunner().invoke(app, ["fit", str(place / "run"), "--out", str(place / "path"), "--draws", "2"])
+    done = CliRunner().invoke(app, ["path", "fit", str(place / "run"), "--out", str(place / "path"), "--draws", "2"])
     assert done.exit_code == 0, done.output
     arguments = ["--size", "10MB", "--cc", "cubic", "--streams", "1", "--draws", "2", "--out", str(place / "path")]
-    done = CliRunner().invoke(app, ["recommend", "--path", str(place / "path" / "path.toml"), *arguments])
+    done = CliRunner().invoke(app, ["path", "recommend", "--path", str(place / "path" / "path.toml"), *arguments])
     assert done.exit_code == 0, done.output
     return place / "path"
 
@@ -49,7 +49,7 @@ def test_the_page_has_estimates_ways_and_what_was_measured(folder: Path, tmp_pat
         write(content, tmp_path / f"report.{kind}", kind)
         assert (tmp_path / f"report.{kind}").stat().st_size > 1000
     data = json.loads(content.to_json())
-    assert data["command"].startswith("elephan transfer send")
+    assert data["command"].startswith("elephan path transfer send")
 
 
 def test_a_transfer_counts_before_the_fitted_series(folder: Path, tmp_path: Path) -> None:

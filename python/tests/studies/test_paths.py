@@ -60,7 +60,7 @@ def test_the_commands_of_the_page_run_in_this_order_and_the_path_is_found(tmp_pa
     said = tmp_path / "said"
     with said.open("w") as file:
         ran = subprocess.run(
-            [ELEPHAN, "emulate", scenario, "--", "bash", "-c", script],
+            [ELEPHAN, "path", "emulate", scenario, "--", "bash", "-c", script],
             cwd=tmp_path, env=environment, stdout=file, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, timeout=300, check=False,
         )  # fmt: skip
@@ -68,7 +68,7 @@ def test_the_commands_of_the_page_run_in_this_order_and_the_path_is_found(tmp_pa
     assert ran.returncode == 0, told[-3000:]
     assert (tmp_path / "received/data").read_bytes() == (tmp_path / "data").read_bytes()
     assert (tmp_path / "path/report.html").stat().st_size > 100_000
-    # What `elephan host` measured is in the scenario that `elephan recommend` read.
+    # What `elephan path host` measured is in the scenario that `elephan path recommend` read.
     costs = load(tmp_path / "path/path.toml").document["host"]
     assert costs["data"] in (tmp_path / "host/host.toml").read_text()
     because = [line for line in told.splitlines() if LATE in line]

@@ -337,7 +337,7 @@ def test_hosts_are_read_or_refused():
 @contextlib.contextmanager
 def serving(*options, at=()):
     """A server, as its first words say at which host; yields its process, its port and its token."""
-    process = subprocess.Popen([*at, ELEPHAN, "probe", "server", *options], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*at, ELEPHAN, "path", "probe", "server", *options], stdout=subprocess.PIPE, text=True)
     try:
         first = process.stdout.readline()
         port, token = re.fullmatch(r"port (\d+), token (\S+)\n", first).groups()
@@ -351,7 +351,7 @@ def serving(*options, at=()):
 def probe(*options, token="", at=()):
     """A client."""
     environment = {**os.environ, "ELEPHAN_TOKEN": token}
-    words = [*at, ELEPHAN, "probe", "client", *map(str, options)]
+    words = [*at, ELEPHAN, "path", "probe", "client", *map(str, options)]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -405,7 +405,7 @@ def test_over_links_in_real_time_the_client_ends_well_writes_its_files_and_keeps
 def test_a_server_that_vanishes_ends_the_client_with_one_line(tmp_path):
     path = {"rate": '"50 Mbit/s"', "rtt": '"10 ms"'}
     with links(known(tmp_path, path)) as held, serving(at=held.far) as (process, _, token):
-        words = [*held.near, ELEPHAN, "probe", "client", FAR, "--out", tmp_path / "path", "--token", token]
+        words = [*held.near, ELEPHAN, "path", "probe", "client", FAR, "--out", tmp_path / "path", "--token", token]
         client = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while "packet trains" not in client.stderr.readline():
             assert client.poll() is None

@@ -91,7 +91,7 @@ def test_names_that_are_none_are_refused(grid: Path):
 
 
 def test_a_query_is_of_all_runs(grid: Path):
-    done = call("query", grid, "select cc, rtt, avg(goodput) from runs group by all", "--format", "csv")
+    done = call("sweep", "query", grid, "select cc, rtt, avg(goodput) from runs group by all", "--format", "csv")
     assert done.returncode == 0, done.stderr
     rows = {
         (row["cc"], row["rtt"]): float(row["avg(goodput) (bit/s)"]) for row in csv.DictReader(io.StringIO(done.stdout))
@@ -112,7 +112,7 @@ def test_samples_can_be_joined(grid: Path):
 
 
 def test_a_query_that_is_none_is_one_line_with_code_2(grid: Path):
-    done = call("query", grid, "select speed from runs")
+    done = call("sweep", "query", grid, "select speed from runs")
     assert done.returncode == 2
     assert 'query: Binder Error: Referenced column "speed" not found' in done.stderr
     assert "Traceback" not in done.stderr
@@ -120,17 +120,17 @@ def test_a_query_that_is_none_is_one_line_with_code_2(grid: Path):
 
 def test_csv_has_estimates_as_numbers(grid: Path):
     options = ["--rows", "path.rtt", "--cols", "flow.cc", "--metric", "fairness", "--format", "csv"]
-    lines = list(csv.DictReader(io.StringIO(call("table", grid, *options).stdout)))
+    lines = list(csv.DictReader(io.StringIO(call("sweep", "table", grid, *options).stdout)))
     mine = next(line for line in lines if (line["path.rtt"], line["flow.cc"]) == ("40 ms", "reno"))
     estimate = Estimate.of(fairness(grid, "40 ms", "reno"), within=(0, 1))
     assert (float(mine["mean"]), float(mine["high"])) == (estimate.mean, estimate.high)
     assert (mine["metric"], mine["unit"], mine["values"]) == ("fairness", "1", "4")
-    medians = call("table", grid, *options, "--stat", "median").stdout
+    medians = call("sweep", "table", grid, *options, "--stat", "median").stdout
     assert medians.splitlines()[0].endswith("mean,median,standard_error,low,high,values,repeats")
 
 
 def test_a_paired_comparison(grid: Path):
-    done = call("paired", grid, "--between", "flow.cc=htcp,reno", "--metric", "fairness", "--format", "csv")
+    done = call("sweep", "paired", grid, "--between", "flow.cc=htcp,reno", "--metric", "fairness", "--format", "csv")
     assert done.returncode == 0, done.stderr
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [line["path.rtt"] for line in lines] == ["10 ms", "20 ms", "40 ms"]
@@ -139,9 +139,9 @@ def test_a_paired_comparison(grid: Path):
     assert (lines[1]["pairs"], lines[1]["first"], lines[1]["second"]) == ("4", "htcp", "reno")
     told = [float(lines[1][name]) for name in ("first_mean", "difference", "low", "high")]
     assert told == pytest.approx([sum(first) / 4, differences.mean, differences.low, differences.high])
-    shown = call("paired", grid, "--between", "flow.cc=htcp,reno", "--metric", "fairness").stdout
+    shown = call("sweep", "paired", grid, "--between", "flow.cc=htcp,reno", "--metric", "fairness").stdout
     assert differences.text(4) in shown
-    done = call("paired", grid, "--between", "flow.cc=htcp")
+    done = call("sweep", "paired", grid, "--between", "flow.cc=htcp")
     assert done.returncode == 2
     assert "--between: expected KEY=FIRST,SECOND, found 'flow.cc=htcp'" in done.stderr
 
@@ -149,7 +149,7 @@ def test_a_paired_comparison(grid: Path):
 def test_failed_runs_do_not_count_and_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fail_at(monkeypatch, lambda document: document["seed"] == 2 and document["path"]["rtt"] == "10 ms")
     folder = elephan.sweep(small(), tmp_path / "out").run().folder
-    done = call("table", folder, "--format", "csv", "--metric", "goodput")
+    done = call("sweep", "table", folder, "--format", "csv", "--metric", "goodput")
     assert "2 runs failed and are not included" in done.stderr
     assert [line["values"] for line in csv.DictReader(io.StringIO(done.stdout))] == ["1", "1", "2", "2", "2", "2"]
 

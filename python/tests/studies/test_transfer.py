@@ -43,7 +43,7 @@ class Server:
         self, *arguments: object, wait: bool = True, stdin: Any = None, program: tuple[object, ...] = (ELEPHAN,)
     ) -> subprocess.Popen[str]:
         """Start a sender; by default wait for its end."""
-        words = [*self.before, *program, "transfer", "send", *arguments, "--port", self.port, *PATIENT]
+        words = [*self.before, *program, "path", "transfer", "send", *arguments, "--port", self.port, *PATIENT]
         process = subprocess.Popen(
             list(map(str, words)),
             env={**os.environ, "ELEPHAN_TOKEN": self.token},
@@ -61,7 +61,7 @@ class Server:
 def server(*arguments: object, over: Links | None = None, into: Any = None) -> Iterator[Server]:
     """A receiver, on loopback or at the far end of links, whose sender then is at the near one, perhaps into a file."""
     far, near, address = (over.far, over.near, FAR) if over is not None else ((), (), "127.0.0.1")
-    words = [*far, ELEPHAN, "transfer", "receive", *arguments, "--port", 0, "--address", address, *PATIENT]
+    words = [*far, ELEPHAN, "path", "transfer", "receive", *arguments, "--port", 0, "--address", address, *PATIENT]
     process = subprocess.Popen(list(map(str, words)), stdout=into or subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         says = process.stdout if into is None else process.stderr
@@ -294,7 +294,17 @@ def test_what_a_server_or_a_kernel_has_not_is_one_line(tmp_path: Path) -> None:
             ((tmp_path, "127.0.0.1"), "expected a file, found a folder; `tar cf - "),
             ((__file__, "127.0.0.1"), "expected memory, because it was started without a folder; found a file"),
         ):
-            words = ("transfer", "send", *arguments, "--port", receiver.port, "--token", receiver.token, *PATIENT)
+            words = (
+                "path",
+                "transfer",
+                "send",
+                *arguments,
+                "--port",
+                receiver.port,
+                "--token",
+                receiver.token,
+                *PATIENT,
+            )
             done = call(*map(str, words))
             assert done.returncode in (1, 2)
             assert line in done.stderr
@@ -362,7 +372,7 @@ def test_a_receiver_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 
         monkeypatch.setattr(command._Shown, "__call__", stop)
         words = ("--memory", "1000TB", "--pace", "10Mbit/s", "--patience", "1", "--port", receiver.port)
-        done = call("transfer", "send", "127.0.0.1", *words, "--token", receiver.token)
+        done = call("path", "transfer", "send", "127.0.0.1", *words, "--token", receiver.token)
         receiver.process.send_signal(signal.SIGCONT)
     assert (done.stdout, done.returncode) == ("", 1)
     assert done.stderr.endswith("peer: expected an answer within 1 s, found none\n")

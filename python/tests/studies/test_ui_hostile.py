@@ -532,7 +532,7 @@ def test_a_foreign_part_is_no_part(results: Path, tmp_path: Path) -> None:
     assert elephan.Dataset(folder).index().height == 2
     assert len(elephan.Dataset(folder).samples("flows")) == 1
     assert call("report", folder).returncode == 0
-    assert call("query", folder).returncode == 0
+    assert call("sweep", "query", folder).returncode == 0
 
 
 def test_results_of_the_command_line_are_listed_opened_and_stand_beside_each_other(results: Path) -> None:

@@ -1,4 +1,4 @@
-"""`elephan watch`: what passes through to a program, and what is recorded of its connections."""
+"""`elephan path watch`: what passes through to a program, and what is recorded of its connections."""
 
 import ctypes
 import math
@@ -96,7 +96,7 @@ def sink(address: str, answer: bytes = b"") -> Iterator[int]:
 
 
 def watched(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
-    command = [str(ELEPHAN), "watch", *map(str, words)]
+    command = [str(ELEPHAN), "path", "watch", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload]
 
 
@@ -120,7 +120,7 @@ def line(process: subprocess.Popen[str]) -> str:
     ("command", "code", "found"), [("no-such-program", 127, "none"), ("/", 126, "Permission denied")]
 )
 def test_a_program_that_cannot_be_started_has_the_exit_code_of_a_shell(command: str, code: int, found: str) -> None:
-    done = call("watch", "--", command)
+    done = call("path", "watch", "--", command)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"{command}: expected a program, found {found}\n"
 
@@ -129,7 +129,7 @@ def test_a_program_that_cannot_be_started_has_the_exit_code_of_a_shell(command: 
 def test_without_a_connection_nothing_is_written_and_the_exit_code_is_the_programs(
     tmp_path: Path, script: str, code: int
 ) -> None:
-    done = call("watch", "--out", tmp_path / "run", "--", "sh", "-c", script)
+    done = call("path", "watch", "--out", tmp_path / "run", "--", "sh", "-c", script)
     assert (done.returncode, done.stderr) == (code, "sh: no TCP connection was seen; nothing was written\n")
     assert not list(tmp_path.iterdir())
 
@@ -141,7 +141,7 @@ def test_a_folder_that_exists_and_a_wrong_interval_are_refused_before_the_progra
         (("--out", "run"), "run: expected a new folder"),
         (("--interval", "1us"), "0.001 s or more"),
     ):
-        done = call("watch", *options, "--", "touch", "started", cwd=tmp_path)
+        done = call("path", "watch", *options, "--", "touch", "started", cwd=tmp_path)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert expected in done.stderr
     assert not (tmp_path / "started").exists()
@@ -152,7 +152,7 @@ def test_a_kernel_without_sock_diag_is_one_line(monkeypatch: pytest.MonkeyPatch,
         raise OSError("TCP's sockets: expected a kernel with sock_diag, found: another")
 
     monkeypatch.setattr(_core, "watch_programs", fails)
-    done = call("watch", "--", "touch", "started", cwd=tmp_path)
+    done = call("path", "watch", "--", "touch", "started", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "TCP's sockets: expected a kernel with sock_diag, found: another\n")
     assert not (tmp_path / "started").exists()
 
@@ -165,11 +165,12 @@ def test_input_outputs_and_ignored_signals_are_the_programs_own() -> None:
     assert watched("--", "sh", "-c", "kill -PIPE $$").returncode == 128 + signal.SIGPIPE
     assert watched("--", "grep", "SigBlk", "/proc/self/status").stdout == f"SigBlk:\t{0:016x}\n"
     # What ignores a signal (`nohup`) starts programs that do.
-    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ELEPHAN, "watch", "--", "sh", "-c", "kill -HUP $$; exit 3"]
+    started = (ELEPHAN, "path", "watch", "--", "sh", "-c", "kill -HUP $$; exit 3")
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *started]
     assert subprocess.run(ignoring, capture_output=True, check=False).returncode == 3
 
 
-@pytest.mark.parametrize("command", [(ELEPHAN, "watch", "--"), (sys.executable, "-c", IN_PYTHON)])
+@pytest.mark.parametrize("command", [(ELEPHAN, "path", "watch", "--"), (sys.executable, "-c", IN_PYTHON)])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_sent_on_and_the_programs_exit_code_counts(
     sent: signal.Signals, command: tuple[str | Path, ...]
@@ -186,7 +187,7 @@ def test_signals_are_sent_on_and_the_programs_exit_code_counts(
 
 def test_a_program_gets_what_the_terminal_sends_once() -> None:
     ours, its = pty.openpty()
-    command = [sys.executable, "-c", IN_TERMINAL, ELEPHAN, "watch", "--", sys.executable, "-c", COUNTER]
+    command = [sys.executable, "-c", IN_TERMINAL, ELEPHAN, "path", "watch", "--", sys.executable, "-c", COUNTER]
     with running(*command, stdin=its) as process:
         os.close(its)
         assert line(process) == "ready"
@@ -253,7 +254,7 @@ def test_an_error_in_the_recording_leaves_the_programs_exit_code(
 
     monkeypatch.setattr(_core, "watch_programs", runs)
     monkeypatch.setattr(watch, "recorded", fails)
-    done = call("watch", "--out", tmp_path / "run", "--", "sh", "-c", "exit 7")
+    done = call("path", "watch", "--out", tmp_path / "run", "--", "sh", "-c", "exit 7")
     assert (done.returncode, done.stderr) == (7, "sh: nothing was recorded: scenario: expected another\n")
     assert not list(tmp_path.iterdir())
 
@@ -296,7 +297,7 @@ def test_all_bytes_of_a_program_and_of_those_that_it_starts_are_counted(
 @pytest.mark.realtime
 def test_what_a_program_receives_is_recorded(tmp_path: Path) -> None:
     with (
-        running(ELEPHAN, "watch", "--out", tmp_path / "run", "--", sys.executable, "-c", RECEIVER) as process,
+        running(ELEPHAN, "path", "watch", "--out", tmp_path / "run", "--", sys.executable, "-c", RECEIVER) as process,
         socket.create_connection(("127.0.0.1", int(line(process)))) as end,
     ):
         for _ in range(10):
@@ -334,7 +335,7 @@ def test_a_signal_loses_nothing_and_a_full_disk_is_one_line(tmp_path: Path) -> N
             with sink("127.0.0.1") as port:
                 script = SENDER.replace('print("sent", flush=True)', 'print("sent", flush=True); time.sleep(60)')
                 command = [sys.executable, "-c", script, str(port), "9", "127.0.0.1"]
-                with running(ELEPHAN, "watch", "--out", folder, "--", *command) as process:
+                with running(ELEPHAN, "path", "watch", "--out", folder, "--", *command) as process:
                     assert line(process) == "sent"
                     process.send_signal(signal.SIGTERM)
                     _, err = process.communicate()

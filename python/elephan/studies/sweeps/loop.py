@@ -372,8 +372,8 @@ class Sweep:
     def to_polars(self, rows: Literal["runs", "flows"] = "runs") -> pl.DataFrame:
         """A row for each run, or for each flow of each run, in the order of the points.
 
-        Columns of runs have short names, as in `elephan query`; values are in SI units. Those of flows are the settings and the
-        figures of a flow, whose names have the units. Flows count from 0.
+        Columns of runs have short names, as in `elephan sweep query`; values are in SI units. Those of flows are the
+        settings and the figures of a flow, whose names have the units. Flows count from 0.
         """
         data = Dataset(self.folder)
         return data.runs() if rows == "runs" else data.flow_summaries()
