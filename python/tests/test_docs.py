@@ -157,11 +157,11 @@ NOT_RUN = (
     (r"^--install-completion", "changes the settings of the shell; test_cli.py completes"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
-    (r"^emulate\b", "needs root; test_emulate.py runs it"),
+    (r"^(path )?emulate\b", "needs root; test_emulate.py runs it"),
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
-    (r"^probe\b", "needs two hosts; test_probe.py runs both on one"),
-    (r"^transfer\b", "needs two hosts; test_transfer.py runs both on one"),
-    (r"^watch\b", "needs another host; test_watch.py watches programs on this one"),
+    (r"^(path )?probe\b", "needs two hosts; test_probe.py runs both on one"),
+    (r"^(path )?transfer\b", "needs two hosts; test_transfer.py runs both on one"),
+    (r"^(path )?watch\b", "needs another host; test_watch.py watches programs on this one"),
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (
@@ -170,14 +170,14 @@ NOT_RUN = (
     ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
-    (r"^host (?!--quick)", "takes minutes; test_host.py has a short one"),
-    (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
+    (r"^(path )?host (?!--quick)", "takes minutes; test_host.py has a short one"),
+    (r"^(path )?recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
 SHORTER = (
     (r"--duration \S+", "--duration 22s"),
     (r"--repeat \S+", "--repeat 1"),
-    (r"^sweep (.*)", r"sweep \1 --set duration=11s"),
+    (r"^sweep (?!table|paired|query)(.*)", r"sweep \1 --set duration=11s"),
 )
 # Pages that are carried out as a whole: the first needs two hosts, so test_paths.py runs it; the second has a test below.
 PATHS, TUTORIAL = "docs/paths.md", "docs/tutorial.md"
@@ -283,6 +283,24 @@ def test_the_tutorial_leads_to_its_finding(tmp_path: Path):
             for mean, number in zip(means.mean().row(0), numbers, strict=True)
         ]
         assert found == numbers, queue
+
+
+@pytest.mark.slow
+def test_the_page_of_bbr_has_what_its_sweeps_find(tmp_path: Path):
+    page = "docs/algorithms/bbr.md"
+    carry_out(page, [line for line in command_lines(Path(page)) if line.startswith("sweep bbr")], tmp_path)
+
+    def intervals(text: str) -> list[list[str]]:
+        return [found for line in text.splitlines() if (found := re.findall(r"[\d.]+ ± [\d.]+", line))]
+
+    def found(folder: str, rows: str, metric: str) -> list[list[str]]:
+        line = f"sweep table results/{folder} --rows {rows} --cols flow.cc --metric {metric} --format md"
+        return intervals(typed(line, tmp_path).stdout)
+
+    short, long = (found(folder, "path.rtt", "fairness") for folder in ("bbr-two", "long"))
+    told = intervals(Path(page).read_text())
+    assert [row[:2] for row in told[:4]] == found("bbr-loss", "path.loss.probability", "goodput")
+    assert told[4:] == [[*row, *later] for row, later in zip(short, long, strict=True)]
 
 
 @pytest.mark.slow
