@@ -171,7 +171,10 @@ NOT_RUN = (
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
     (r"^(path )?host (?!--quick)", "takes minutes; test_host.py has a short one"),
-    (r"^(path )?recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
+    (
+        r"^(path )?recommend\b|^model agreement\b",
+        "takes minutes; test_recommend.py and test_fluid.py have shorter ones",
+    ),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
 SHORTER = (

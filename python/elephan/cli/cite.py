@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from elephan.base.text import echo, latex
+from elephan.base.text import latex
 from elephan.cli.options import command_line
+from elephan.cli.output import out
 
 # A link to the file of the repository, which a wheel has as a file.
 CITATION = Path(__file__).parents[1] / "CITATION.cff"
@@ -30,4 +31,4 @@ def cite() -> None:
         "url": told["repository-code"],
     }
     lines = [f"  {key} = {{{value}}}," for key, value in fields.items()]
-    echo("\n".join(["@software{elephan,", *lines, "}", ""]))
+    out.message("\n".join(["@software{elephan,", *lines, "}"]))
