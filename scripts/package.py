@@ -1,6 +1,6 @@
-"""Install a wheel into an empty environment elsewhere, and run every command of README.md there: `package.py WHEEL`.
+"""`package.py WHEEL`: install a wheel into an empty environment elsewhere, and run what README.md and docs/index.md show.
 
-A command that README names without its arguments is asked for its help. The table that this prints has exit code and time of
+A command that a page names without its arguments is asked for its help. The table that this prints has exit code and time of
 each. Loading into the running kernel needs root and BTF, but no clang.
 """
 
@@ -14,7 +14,7 @@ import time
 import venv
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
 BTF = Path("/sys/kernel/btf/vmlinux")
 # CAP_SYS_ADMIN, which a container's root lacks.
 SYS_ADMIN = 21
@@ -62,7 +62,7 @@ def called(words: list[str], place: Path, environment: dict[str, str]) -> tuple[
 def main() -> None:
     """Install and run; exit with 1 if a command failed."""
     wheel = Path(sys.argv[1]).resolve()
-    text = README.read_text(encoding="utf-8")
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/index.md"))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

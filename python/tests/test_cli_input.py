@@ -123,6 +123,7 @@ LINES = [
     "queue show redd",
     "new",
     "doctor --format text",
+    "cite warp",
     "runn",
     "run ok.toml --set path.rtt",
     "run ok.toml --set path.rtt=5",

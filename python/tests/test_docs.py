@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +17,14 @@ from command_line import ELEPHAN, call, typed
 
 import elephan
 from elephan.cli import parse
-from elephan.studies.reproduce.page import commands
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
+from elephan.studies.reproduce.page import commands, page_of
 
 # The pages of notebooks are made by the site's build, which runs them, and those of reproduced experiments from their archive.
 NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
 ARCHIVE = sorted(Path("docs/reproduction").glob("*.json"))
-BUILT = NOTEBOOKS | {path.with_suffix(".md") for path in ARCHIVE}
+OF_EXPERIMENTS = {path.stem for path in ARCHIVE} | {page_of(name) for name in EXPERIMENTS}
+BUILT = NOTEBOOKS | {Path("docs/reproduction", f"{page}.md") for page in OF_EXPERIMENTS}
 WRITTEN = sorted({*Path("docs").rglob("*.md")} - BUILT)
 PAGES = [Path("README.md"), *WRITTEN, Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
 # The commands of the examples that the site has on the pages of metrics, each once.
@@ -67,6 +70,18 @@ def test_links_between_pages_lead_somewhere(writer: SimpleNamespace):
             assert found.exists() or found in BUILT, f"{page}: {target}"
 
 
+def test_links_of_readme_lead_somewhere_from_any_site():
+    """A package index shows README, and resolves no relative link."""
+    repository = tomllib.loads(Path("pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    raw = repository.replace("//github.com", "//raw.githubusercontent.com")
+    targets = re.findall(r"\]\((.*?)\)", Path("README.md").read_text())
+    assert len(targets) == 4
+    for target in targets:
+        path = re.fullmatch(rf"(?:{repository}/blob|{raw})/main/(.*)", target)
+        assert path, target
+        assert Path(path[1]).is_file(), target
+
+
 def command_lines(page: Path) -> list[str]:
     """Every `elephan ...` that a page shows, with continued lines joined."""
     pattern = re.compile(r"^(?: {4}|(?=elephan ))elephan (.*?)$", re.MULTILINE)
@@ -96,13 +111,14 @@ def test_pages_of_reproduced_experiments_are_those_of_their_archive(tmp_path: Pa
     for path in ARCHIVE:
         assert (tmp_path / "reproduction" / path.name).read_text() == path.read_text()
     sources = {path.stem: path.read_text() for path in (tmp_path / "reproduction").glob("*.md")}
-    assert sources.keys() == {path.stem for path in ARCHIVE}
+    assert sources.keys() == OF_EXPERIMENTS
+    assert all(len(text) < 130_000 for text in sources.values())
     anchors = {f"{source}#{name}" for source, text in sources.items() for name in re.findall(r'<a id="(.*?)">', text)}
     squares = re.findall(r'xlink:href="(.*?)/(#.*?)"', (tmp_path / "reproduction/overview.svg").read_text())
     assert squares
     assert {f"{source}{name}" for source, name in squares if source} <= anchors
     for written in [Path("README.md"), *WRITTEN]:
-        links = re.findall(r"\]\((?:\S*/)?reproduction/(\w+)\.md(#\S+)\)", written.read_text())
+        links = re.findall(r"\]\((?:\S*/)?reproduction/([\w-]+)\.md(#\S+)\)", written.read_text())
         assert {f"{source}{name}" for source, name in links} <= anchors, written
     for text in sources.values():
         for picture in re.findall(r"!\[.*\]\((.*?)\)", text):
@@ -273,6 +289,24 @@ def test_the_tutorial_leads_to_its_finding(tmp_path: Path):
 
 
 @pytest.mark.slow
+def test_the_page_of_bbr_has_what_its_sweeps_find(tmp_path: Path):
+    page = "docs/algorithms/bbr.md"
+    carry_out(page, [line for line in command_lines(Path(page)) if line.startswith("sweep bbr")], tmp_path)
+
+    def intervals(text: str) -> list[list[str]]:
+        return [found for line in text.splitlines() if (found := re.findall(r"[\d.]+ ± [\d.]+", line))]
+
+    def found(folder: str, rows: str, metric: str) -> list[list[str]]:
+        line = f"sweep table results/{folder} --rows {rows} --cols flow.cc --metric {metric} --format md"
+        return intervals(typed(line, tmp_path).stdout)
+
+    short, long = (found(folder, "path.rtt", "fairness") for folder in ("bbr-two", "long"))
+    told = intervals(Path(page).read_text())
+    assert [row[:2] for row in told[:4]] == found("bbr-loss", "path.loss.probability", "goodput")
+    assert told[4:] == [[*row, *later] for row, later in zip(short, long, strict=True)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(Path("docs/coming-from").glob("*.md")), ids=lambda page: page.stem)
 def test_both_tools_find_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch):
     """Elephan wherever the page has a table of both, and ns-2 where it is installed. The others take long, or real time."""
@@ -344,7 +378,7 @@ def test_the_site_has_each_generated_part_in_place_of_its_marker(writer: SimpleN
         ("algorithms/htcp", "](../images/cc-htcp.png)\n\n*One flow on 100 Mbit/s"),
         ("algorithms/slow-start", "### limited\n\n**Limited slow start.** Source: RFC 3742."),
         ("metrics/fairness", "    elephan run two-flows\n"),
-        ("kernel", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
+        ("kernel-internals", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
         ("own-algorithm-c", f"\n{Path('python/elephan/examples/own/scalable.c').read_text()}```\n"),
     ):
         assert part in (site / f"{page}.md").read_text()

@@ -44,6 +44,7 @@ TABLES = (
     "model fairness --loss 1e-5",
     "model utilisation --beta 0.5,0.8 --buffer 0,0.2,1",
     "model stability --buffer 50,100,200",
+    "cite",
     "reproduce list",
     "scenario list",
     "packetdrill list",

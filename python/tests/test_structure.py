@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command_line import call
 
 import elephan
 
@@ -60,7 +61,13 @@ def test_one_version_everywhere():
     version = tables("pyproject.toml")["project"]["version"]
     ours = [one for one in workspace["dependencies"].values() if isinstance(one, dict) and "path" in one]
     assert {workspace["package"]["version"], *(one["version"] for one in ours)} == {version}
-    assert yaml.safe_load(Path("CITATION.cff").read_text())["version"] == version
+    citation = yaml.safe_load(Path("CITATION.cff").read_text())
+    assert citation["version"] == version
+    entry = call("cite").stdout
+    for key in ("title", "version", "repository-code"):
+        assert f"{{{citation[key]}}}" in entry
+    assert all(f"{{{author['name']}}}" in entry for author in citation["authors"])
+    assert f"year = {{{citation['date-released'].year}}}" in entry
     assert yaml.safe_load(Path("recipe/recipe.yaml").read_text())["context"]["version"] == version
     # What is promised of older compilers is what the pinned one has tested.
     assert workspace["package"]["rust-version"] in tables("rust-toolchain.toml")["toolchain"]["channel"]

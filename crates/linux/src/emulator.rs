@@ -8,7 +8,7 @@
 //! TUN devices are used because packets are read in the order in which they were sent, and a write passes a
 //! packet to the receiving host's TCP in the same call. With veth devices packets pass the kernel's backlog
 //! queues, one for each processor, and are reordered, unless native XDP handles them, which costs no less
-//! (docs/kernel.md). Besides, TUN devices need no link-layer addresses.
+//! (docs/kernel-internals.md). Besides, TUN devices need no link-layer addresses.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

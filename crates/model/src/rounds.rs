@@ -6,8 +6,8 @@
 //!
 //! - The queue is what is in flight beyond the path's content, without delay (the static link model of Wang,
 //!   Wei and Low 2005). A fair queue serves flows max-min fairly.
-//! - What the windows grow beyond a full buffer is dropped: from a FIFO of whoever arrives, so in proportion to
-//!   the rates, whoever's growth it was; from a fair queue of the longest.
+//! - What the windows grow beyond a full buffer is dropped: from a FIFO what arrives, so in proportion to
+//!   the rates and not to the growth; from a fair queue, of the longest.
 //! - A round trip after a drop or a loss of the path the sender responds, to all of them together, and for one
 //!   more round trip it repairs, without growth.
 //!
@@ -64,7 +64,7 @@ pub struct Sample {
     pub rtt: f64,
 }
 
-/// What became of a transfer.
+/// The outcome of a transfer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
     /// When all was delivered, s; `None` if it took longer than was allowed.

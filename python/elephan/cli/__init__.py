@@ -59,6 +59,7 @@ GROUPS = {
         "scenario": "Check, show and list scenario files, or print their JSON Schema.",
         "cc": "List and describe congestion control algorithms and slow starts.",
         "queue": "List and describe queue disciplines.",
+        "cite": "Print the BibTeX entry of this version of Elephan, for results.",
         "new": "Create the files of a new algorithm, queue discipline, metric or published experiment, in a checkout.",
     },
 }

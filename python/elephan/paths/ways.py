@@ -1,7 +1,7 @@
 """Ways to send over a path, and what one try of a way gives: by a simulation, or round trip by round trip.
 
 A simulation has every packet. Where it would hold only a part of a congestion epoch, it says nothing of the hours after it:
-there the algorithm's rule runs over a queue of packets that are no longer told apart (`elephan-model`, `rounds`), for as long
+there the algorithm's rule runs over a queue of packets that are no longer distinguished (`elephan-model`, `rounds`), for as long
 as the transfer takes.
 """
 
@@ -75,7 +75,7 @@ class Trial:
     """What a way gave.
 
     When all was delivered, its goodput and that of others in the second half, the window that a stream keeps below in 99 % of
-    the time, the share sent again, and the mean queueing delay. `series` are those of a prediction, and `duration_s` is how
+    the time, the share retransmitted, and the mean queueing delay. `series` are those of a prediction, and `duration_s` is how
     much of the transfer was computed.
     """
 

@@ -12,7 +12,7 @@ from elephan.cli import app
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Verdict
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Experiment, Lab, Report, claims, figures
-from elephan.studies.reproduce.page import write_page
+from elephan.studies.reproduce.page import page_of, write_page
 from elephan.studies.reproduce.stored import report_of, report_place, tables_of
 from elephan.studies.sweeps.worker import VersionMismatchError, code_version
 
@@ -188,6 +188,51 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
     # The address of the page in the site is the folder page/, in which its picture is.
     assert 'data="overview.svg"' in page
     assert 'target="_top" xlink:href="li2006/#l17"' in (tmp_path / "page" / "overview.svg").read_text()
+
+
+def test_a_source_of_several_chapters_has_a_page_for_each(tmp_path, monkeypatch):
+    assert [page_of(name) for name in ("kelly2003/table-1", "kelly2003/sensitivity", "li2006/synchronisation")] == [
+        "kelly2003", "kelly2003", "li2006-chapter8-3-2",
+    ]  # fmt: skip
+    tables = EXPERIMENTS["li2006/table-8.1"].function
+    both = [replace(MADE_UP, name=name, function=tables) for name in ("li2006/table-8.1", "li2006/table-8.2")]
+    report = stored(tmp_path, quick=False)
+    for one in both:
+        monkeypatch.setitem(EXPERIMENTS, one.name, one)
+        put(tmp_path, report | {"name": one.name})
+    page = write_page(tmp_path, tmp_path / "page.md").read_text()
+    assert "[L17](page/li2006-chapter8-tables.md#l17)" in page
+    assert 'xlink:href="li2006-chapter8-tables/#l17"' in (tmp_path / "page/overview.svg").read_text()
+    # The place that an experiment had leads to where it is.
+    source = (tmp_path / "page/li2006.md").read_text()
+    assert (
+        '<a id="li2006-table-8-2"></a>[li2006/table-8.2](li2006-chapter8-tables.md#li2006-table-8-2): A table' in source
+    )
+    # What holds for all is said once.
+    chapter = (tmp_path / "page/li2006-chapter8-tables.md").read_text()
+    assert chapter.startswith("# Li 2006, Tables 8.1 to 8.4")
+    assert "Of all experiments of this page:\n\n- Our choice: a choice\n" in chapter
+    assert chapter.count("a choice") == 1
+
+
+def test_other_sets_of_choices_are_folded_and_have_what_differs_from_the_first(tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, MADE_UP.name, MADE_UP)
+    report = stored(tmp_path, quick=False)
+    (finding,) = report["claims"][0]["sets"][0]["findings"]
+    places = [finding | {"place": place, "holds": False} for place in ("same", "other")]
+    second = [places[0], places[1] | {"holds": True}]
+    sets = [
+        {"name": name, "verdict": "refuted", "findings": of} for name, of in (("printed", places), ("code", second))
+    ]
+    put(tmp_path, report | {"claims": [report["claims"][0] | {"verdict": Verdict.DEPENDENT, "sets": sets}]})
+    page = write_page(tmp_path, tmp_path / "page.md").read_text()
+    assert (
+        "| printed: refuted (0 of 2 hold, 2 fail)<details><summary>other sets: 1</summary>code: refuted (1 of 2" in page
+    )
+    shown, _, folded = (tmp_path / "page/li2006.md").read_text().partition("other sets of choices: 1;")
+    assert folded.startswith(" places that differ: 1, as under the first: 1</summary>")
+    assert [text.count("| printed | ") for text in (shown, folded)] == [2, 0]
+    assert [text.count("| code | ") for text in (shown, folded)] == [0, 1]
 
 
 def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ from typing import Any
 
 from elephan.base.documents import read_json
 from elephan.base.folders import new_file
-from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
+from elephan.studies.reproduce.lab import OTHERS, SOURCES, Engine
 from elephan.studies.reproduce.stored import read_reports
 
 # The reports of an engine, by the names of their experiments.
@@ -62,11 +63,13 @@ SHOWN_BESIDE = _keys(
 
 
 def read_archive(folder: Path) -> Archive:
-    """The reports in a folder. One of the simulator may be of `--quick`, if there is no other."""
+    """The reports in a folder, of the experiments that exist. One of the simulator may be of `--quick`, if there is no other."""
     found: dict[Engine, dict[str, dict[str, Any]]] = {engine: {} for engine in ("sim", *OTHERS)}
     for source in SOURCES:
         if (folder / f"{source}.json").is_file():
             for report in read_json(folder, f"{source}.json")["reports"]:
+                if report["name"] not in EXPERIMENTS:
+                    continue
                 found[report["engine"]][report["name"]] = report
     return dict(found)
 

@@ -1,9 +1,11 @@
-"""The page that shows all experiments, and a page for each source, made from the archive of their reports."""
+"""The page that shows all experiments, and pages for each source, made from the archive of their reports."""
 
 import shlex
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from elephan.base.plots import Figure, save
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Markdown, markdown
 from elephan.studies.reproduce.archive import Archive, Reports, read_archive, with_results, write_archive
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.judge import KINDS, Kind, Verdict
-from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
+from elephan.studies.reproduce.lab import OTHERS, SOURCES, Engine, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
 from elephan.studies.reproduce.stored import (
     NAMES,
@@ -80,7 +83,11 @@ class _Sources:
 
     def __init__(self, archive: Archive):
         self.pictures = {"overview.svg": _overview(archive)}
-        self.pages = {f"{source}.md": "\n".join(_source(source, archive, self.pictures)) + "\n" for source in SOURCES}
+        of_pages: dict[str, list[str]] = {source: [] for source in SOURCES}
+        for name in archive["sim"]:
+            of_pages.setdefault(page_of(name), []).append(name)
+        made = {page: _page(page, names, archive, self.pictures) for page, names in of_pages.items()}
+        self.pages = {f"{page}.md": "\n".join(lines) + "\n" for page, lines in made.items()}
 
     def write(self, folder: Path) -> None:
         for name, picture in self.pictures.items():
@@ -91,6 +98,13 @@ class _Sources:
         for name, text in {"overview.svg": linked, **self.pages}.items():
             with new_file(folder / name) as new:
                 new.write_text(text, encoding="utf-8")
+
+
+def page_of(name: str) -> str:
+    """The page of an experiment, without its suffix: that of its source, or of the chapter whose module declares it."""
+    one = EXPERIMENTS[name]
+    source, chapter = one.source, one.function.__module__.partition(f".{one.source}.")[2]
+    return f"{source}-{chapter.replace('_', '-')}" if chapter else source
 
 
 def _full(archive: Archive) -> Reports:
@@ -109,7 +123,7 @@ def _overview(archive: Archive) -> Figure:
         source = name.split("/")[0]
         of_groups = ((one, f"{name} {one['group']}") for one in report["comparisons"] if not one["cause_of"])
         of_claims = ((one, one["claim"]) for one in report["claims"])
-        squares[source] += ((one["verdict"], f"{source}/#{anchor(to)}") for one, to in (*of_groups, *of_claims))
+        squares[source] += ((one["verdict"], f"{page_of(name)}/#{anchor(to)}") for one, to in (*of_groups, *of_claims))
     return overview(list(squares.values()), list(SOURCES.values()))
 
 
@@ -251,8 +265,8 @@ def _elsewhere(name: str, claim: str, beside: Archive) -> dict[Engine, dict[str,
     }
 
 
-def _link(source: str, claim: dict[str, Any], pages: str) -> Markdown:
-    return Markdown(f"[{claim['claim']}]({pages}/{source}.md#{anchor(claim['claim'])})")
+def _link(name: str, claim: dict[str, Any], pages: str) -> Markdown:
+    return Markdown(f"[{claim['claim']}]({pages}/{page_of(name)}.md#{anchor(claim['claim'])})")
 
 
 def _refuted(full: Reports, beside: Archive, pages: str) -> list[str]:
@@ -265,7 +279,7 @@ def _refuted(full: Reports, beside: Archive, pages: str) -> list[str]:
     ]
     for name, claim in _claims(full, Verdict.REFUTED):
         source = name.split("/")[0]
-        lines += [f"- **{_link(source, claim, pages)}** ({source}, {claim['where']}): {markdown(claim['sentence'])}"]
+        lines += [f"- **{_link(name, claim, pages)}** ({source}, {claim['where']}): {markdown(claim['sentence'])}"]
         lines += [f"    - {line}" for line in _three(claim, _elsewhere(name, claim["claim"], beside))]
     return [*lines, ""]
 
@@ -321,8 +335,9 @@ def _open(full: Reports, pages: str) -> list[str]:
     for verdict, title in ((Verdict.DEPENDENT, "Dependent on an unpublished choice"), (Verdict.UNDECIDED, "Undecided")):
         rows = []
         for name, claim in _claims(full, verdict):
-            found = "; ".join(_of_set(one) for one in claim["sets"])
-            rows.append([_link(name.split("/")[0], claim, pages), claim["sentence"], found])
+            main, *rest = (markdown(_of_set(one)) for one in claim["sets"])
+            folded = f"<details><summary>other sets: {len(rest)}</summary>{'<br>'.join(rest)}</details>" if rest else ""
+            rows.append([_link(name, claim, pages), claim["sentence"], Markdown(main + folded)])
         if rows:
             head = text_heads("claim", "what the source says", "what was found")
             lines += [f"## {title}", "", *_table(head, rows)]
@@ -347,7 +362,7 @@ def _contents(reports: Reports, pages: str) -> list[str]:
         if report is None:
             rows.append([name, one.title, "not yet", ""])
             continue
-        link = Markdown(f"[{name}]({pages}/{one.source}.md#{anchor(name)})")
+        link = Markdown(f"[{name}]({pages}/{page_of(name)}.md#{anchor(name)})")
         text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts_of(report).items())
         rows.append([link, one.title, "--quick" if report["quick"] else "in full", text])
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
@@ -356,14 +371,60 @@ def _contents(reports: Reports, pages: str) -> list[str]:
     return ["## Experiments", "", head, "", *table]
 
 
-def _source(source: str, archive: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
-    yield from [f"# {SOURCES[source]}", "", "[All sources](../reproduction.md)", ""]
+def _page(page: str, names: Sequence[str], archive: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
+    """The page of a source or of a chapter. That of a source with chapters leads to them."""
+    if page in SOURCES:
+        yield from [f"# {SOURCES[page]}", "", "[All sources](../reproduction.md)", ""]
+        yield from _chapters(page, archive)
+    else:
+        source, title = page.partition("-")[0], _title(names[0])
+        yield from [f"# {title}", "", f"[All of this source]({source}.md), [all sources](../reproduction.md)", ""]
+    beside = _beside(archive)
+    choices = {name: _choices(archive["sim"][name], beside) for name in names}
+    shared = (
+        [line for line in choices[names[0]] if all(line in of for of in choices.values())] if len(names) > 1 else []
+    )
+    if shared:
+        yield from ["Of all experiments of this page:", "", *shared, ""]
+    for name in names:
+        own = [line for line in choices[name] if line not in shared]
+        yield from _section(archive["sim"][name], own, beside, pictures)
+
+
+def _title(name: str) -> str:
+    """What the module that declares an experiment says of itself."""
+    return (sys.modules[EXPERIMENTS[name].function.__module__].__doc__ or name).partition("\n")[0].rstrip(".")
+
+
+def _chapters(source: str, archive: Archive) -> Iterator[str]:
+    """The experiments of a source that have pages of chapters; each has its anchor here, too."""
+    chapter = source
     for name, report in archive["sim"].items():
-        if name.startswith(f"{source}/"):
-            yield from _section(report, _beside(archive), pictures)
+        if name.startswith(f"{source}/") and (page := page_of(name)) != source:
+            if page != chapter:
+                yield from [*([""] if chapter != source else []), f"**[{markdown(_title(name))}]({page}.md)**", ""]
+                chapter = page
+            here = anchor(name)
+            yield f'- <a id="{here}"></a>[{name}]({page}.md#{here}): {markdown(report["title"])}'
+    if chapter != source:
+        yield ""
 
 
-def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
+def _choices(report: dict[str, Any], beside: Archive) -> list[str]:
+    """What we chose, and what other engines do otherwise, as items of a list."""
+    return [
+        *(f"- Our choice: {choice}" for choice in report["choices"]),
+        *(
+            f"- In the column *{NAMES[engine]}*: {markdown(difference)}"
+            for engine, found in beside.items()
+            for difference in found.get(report["name"], {}).get("differences", ())
+        ),
+    ]
+
+
+def _section(
+    report: dict[str, Any], choices: Sequence[str], beside: Archive, pictures: dict[str, Figure]
+) -> Iterator[str]:
     name = report["name"]
     others = {engine: found[name] for engine, found in beside.items() if name in found}
     yield from [f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}', "", f"    {_command(report)}", ""]
@@ -371,13 +432,8 @@ def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure
         yield from ["**Fewer and shorter runs (`--quick`): these verdicts do not count.**", ""]
     if report["scenario"]:
         yield from [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
-    for choice in report["choices"]:
-        yield f"- Our choice: {choice}"
-    for engine, other in others.items():
-        for difference in other.get("differences", ()):
-            yield f"- In the column *{NAMES[engine]}*: {markdown(difference)}"
-    if report["choices"] or others:
-        yield ""
+    if choices:
+        yield from [*choices, ""]
     picture = name.replace("/", "-")
     if (figure := beside_print(report)) is not None:
         pictures[f"{picture}-print.svg"] = figure
@@ -395,21 +451,23 @@ def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure
 
 def _comparison(name: str, comparison: dict[str, Any], table: Table, *, has_cause: bool) -> Iterator[str]:
     lead = f'<a id="{anchor(name + " " + comparison["group"])}"></a>'
+    written = [table.to_markdown().rstrip(), ""]
     if comparison["cause_of"]:
-        yield from [f"**{markdown(table.title)}**", ""]
-    else:
-        yield from [
-            f"{lead}{coloured(comparison['verdict'])} **{markdown(comparison['group'])}** ({KINDS[comparison['kind']]})",
-            "",
-        ]
-    yield table.to_markdown().rstrip()
-    yield ""
+        yield from _folded(markdown(table.title), [*written, f"    {_command_of_cause(comparison)}", ""])
+        return
+    yield from [
+        f"{lead}{coloured(comparison['verdict'])} **{markdown(comparison['group'])}** ({KINDS[comparison['kind']]})",
+        "",
+        *written,
+    ]
     if comparison["reason"] and comparison["verdict"] != Verdict.AGREES:
         yield from [f"Cause: {markdown(comparison['reason'])}", ""]
-    elif comparison["verdict"] in (Verdict.ORDERING, Verdict.DIFFERS) and not (has_cause or comparison["cause_of"]):
+    elif comparison["verdict"] in (Verdict.ORDERING, Verdict.DIFFERS) and not has_cause:
         yield from ["Cause: not found.", ""]
-    if command := _command_of_cause(comparison):
-        yield from [f"    {command}", ""]
+
+
+def _folded(summary: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ['<details markdown="1">', f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
 
 def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> Iterator[str]:
@@ -431,13 +489,21 @@ def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> It
             yield f"- {line}"
     yield ""
     places = places_of(claim, others)
-    if places is not None:
-        folded = len(places.rows) > MOST_SHOWN
-        if folded:
-            yield from ['<details markdown="1">', f"<summary>{len(places.rows)} places</summary>", ""]
-        yield from [places.to_markdown().rstrip(), ""]
-        if folded:
-            yield from ["</details>", ""]
+    if places is None:
+        return
+    # With several sets of choices the first column names the set; the first set is the main one.
+    main, rest = list(places.rows), []
+    if len(claim["sets"]) > 1:
+        first = claim["sets"][0]["name"]
+        main = [row for row in places.rows if row[0] == first]
+        known = [row[1:] for row in main]
+        rest = [row for row in places.rows if row[0] != first and row[1:] not in known]
+    written = [replace(places, rows=main).to_markdown().rstrip(), ""]
+    yield from _folded(f"{len(main)} places", written) if len(main) > MOST_SHOWN else written
+    if len(claim["sets"]) > 1:
+        same = len(places.rows) - len(main) - len(rest)
+        told = f"other sets of choices: {len(claim['sets']) - 1}; places that differ: {len(rest)}, as under the first: {same}"
+        yield from _folded(told, [replace(places, rows=rest).to_markdown().rstrip(), ""]) if rest else [told, ""]
 
 
 def _untested(reports: Reports) -> list[str]:
