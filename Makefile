@@ -128,8 +128,8 @@ bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a f
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,linux:westwood,hybla,nv,lp,linux:veno,linux:yeah,linux:illinois,linux:dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp,compound
 engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/measured.
-	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite.md
-	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite-gigabit.md
+	$(BIN)/elephan compare --engines sim,kernel $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite.md
+	$(BIN)/elephan compare --engines sim,kernel scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite-gigabit.md
 	$(BIN)/python scripts/engine_starts.py > docs/measured/engine-starts.md
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.

@@ -55,7 +55,16 @@ LINES = [
     "model rank --columns scor",
     "compare --columns goodputt",
     "compare --rtt 5",
-    "compare-engines none.toml",
+    "compare none.toml",
+    "compare none.toml --engines sim,kernel",
+    "compare ok.toml --engines sim",
+    "compare ok.toml --engines kernel,sim",
+    "compare ok.toml --engines sim,kernel --against cubic",
+    "compare ok.toml --engines sim,kernel --repeat 2",
+    "compare ok.toml ok.toml",
+    "compare ok.toml --flows 3",
+    "compare ok.toml --set path.rates=1Gbit/s",
+    "compare --cc mine=renoo",
     "sweep ok.toml --until x",
     "sweep table none",
     "sweep table empty",
@@ -161,12 +170,18 @@ def test_every_command_has_a_case():
 
 
 @pytest.mark.parametrize(
-    ("before", "now"), [("table none", "sweep table none"), ("host --rate x", "path host --rate x")]
+    ("before", "now"),
+    [
+        ("table none", "sweep table none"),
+        ("host --rate x", "path host --rate x"),
+        ("compare-engines none.toml", "compare --engines sim,kernel none.toml"),
+    ],
 )
 def test_a_name_from_before_there_were_groups_works_and_names_the_one_of_today(before: str, now: str):
     old, new = typed(before), typed(now)
     line, _, rest = old.stderr.partition("\n")
-    assert line == f"{before.split(maxsplit=1)[0]} is now `elephan {' '.join(now.split()[:2])}`"
+    name, _, words = before.partition(" ")
+    assert line == f"{name} is now `elephan {now.removesuffix(words).strip()}`"
     assert (old.returncode, old.stdout, rest) == (new.returncode, new.stdout, new.stderr)
 
 

@@ -156,7 +156,7 @@ NOT_RUN = (
     (r"\bFILE\b", "stands for any file"),
     (r"^--install-completion", "changes the settings of the shell; test_cli.py completes"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
-    (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
+    (r"^kernel\b|--engines? (sim,)?linux", "needs root and this kernel; test_kernel.py runs it"),
     (r"^path emulate\b", "needs root; test_emulate.py runs it"),
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
     (r"^path probe\b", "needs two hosts; test_probe.py runs both on one"),
@@ -194,7 +194,7 @@ BEFORE = {
 
 
 # Commands that run in a kernel as a process.
-IN_GUEST = re.compile(r"--engine kernel\b")
+IN_GUEST = re.compile(r"--engines? (sim,)?kernel\b")
 
 
 def runnable(*, in_guest: bool) -> dict[str, list[str]]:

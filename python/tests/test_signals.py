@@ -264,19 +264,19 @@ Run.save = counted_save
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("command", ["run", "compare-engines"])
-def test_the_linux_engine_stops(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "--engine", "linux"), ("compare", "--engines", "sim,linux")], ids=" ".join)
+def test_the_linux_engine_stops(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "300").replace("1 Gbit/s", "20 Mbit/s"))
-    arguments = (command, "scenario.toml", "--engine", "linux")
+    arguments = (*words, "scenario.toml")
     assert elephan(tmp_path, *arguments, due={4: signal.SIGTERM}) == (143, NOTHING)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not any(not one.outdated for one in image.images()), reason="needs an image of a kernel")
-@pytest.mark.parametrize("command", ["run", "compare-engines"])
-def test_guests_stop(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "--engine", "kernel"), ("compare", "--engines", "sim,kernel")], ids=" ".join)
+def test_guests_stop(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "3000"))
-    arguments = (command, "scenario.toml", "--engine", "kernel")
+    arguments = (*words, "scenario.toml")
     assert elephan(tmp_path, *arguments, due={4: signal.SIGTERM}) == (143, NOTHING)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,6 +60,21 @@ def _vocabulary() -> dict[str, list[Entry]]:
 def algorithms() -> list[Entry]:
     """Every congestion control algorithm of Elephan that a flow's `cc` can name."""
     return [*_vocabulary()["cc"]]
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    """The versions that the titles of algorithms name, by algorithm: `v3`."""
+    entries = [*algorithms(), *linux_algorithms()]
+    return {one.name: f"v{found[1]}" for one in entries if (found := re.search(r"version (\d+)", one.title))}
+
+
+def cc_text(name: str) -> str:
+    """An algorithm as tables name it: with its version where its title has one, and without the folder of its file."""
+    kind, colon, rest = name.partition(":")
+    if colon and f"{kind}:" in _core.FOREIGN_KINDS and "/" in rest:
+        return f"{kind}:{rest.rpartition('/')[2]}"
+    return f"{name} ({_versions()[name]})" if name in _versions() else name
 
 
 def linux_algorithms() -> list[Entry]:

@@ -36,8 +36,7 @@ OF_GROUPS: Any = {"context_settings": {**HELP, "ignore_unknown_options": True}, 
 GROUPS = {
     "Run and compare": {
         "run": "Run a scenario file, print the results, and write a results folder.",
-        "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
-        "compare-engines": "Run scenarios on the simulator and on a kernel's TCP, and show the differences.",
+        "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots; or two engines.",
         "sweep": "Run all points of a scenario's sweep; its results: sweep table, paired, query.",
     },
     "Look at results": {
@@ -81,8 +80,9 @@ BELOW = {
         "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",
     },
 }
-# Names of these from before there were groups. They still work.
-EARLIER = {name: group for group, commands in BELOW.items() for name in commands if name != "run"}
+# Names from before there were groups, and what they are today. They still work.
+EARLIER = {name: [group, name] for group, commands in BELOW.items() for name in commands if name != "run"}
+EARLIER["compare-engines"] = ["compare", "--engines", "sim,kernel"]
 # The extra that installs an optional package.
 EXTRAS = {
     "duckdb": "sweep",
@@ -117,8 +117,8 @@ class Commands(TyperGroup):
             args = ["run", *args]
         if args[0] not in self.texts and self.name not in BELOW and args[0] in EARLIER:
             if not ctx.resilient_parsing:
-                Terminal(stderr=True).message(f"{args[0]} is now `elephan {EARLIER[args[0]]} {args[0]}`")
-            args = [EARLIER[args[0]], *args]
+                Terminal(stderr=True).message(f"{args[0]} is now `elephan {' '.join(EARLIER[args[0]])}`")
+            args = [*EARLIER[args[0]], *args[1:]]
         name = args[0]
         if name in BELOW and name in self.texts:
             self.add_command(Commands(panels={"Commands": BELOW[name]}, name=name, help=self.texts[name], **OF_GROUPS))

@@ -10,7 +10,6 @@ from elephan.base.errors import given_as
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.cli import complete
-from elephan.cli.compare import OPTIONS
 from elephan.cli.options import Large, assignments, words
 from elephan.cli.output import Columns, Form, chosen, named, out, show_estimates
 from elephan.cli.progress import announce, progress_bar
@@ -18,6 +17,12 @@ from elephan.studies.recommend import PUBLISHED, Evidence, Recommendation, evide
 from elephan.studies.recommend import recommend as run_recommendation
 from elephan.studies.statistics import NOTABLE, notable
 from elephan.studies.theory import MODELLED
+
+# What gives the keys of the scenarios.
+OPTIONS = {f"path.{key}": f"--{key}" for key in ("rate", "rtt", "buffer")} | {
+    "flow.cc": "--cc",
+    "duration": "--duration",
+}
 
 
 def rank(

@@ -1,8 +1,8 @@
 """Ways to send over a path, and what one try of a way gives: by a simulation, or round trip by round trip.
 
 A simulation has every packet. Where it would hold only a part of a congestion epoch, it says nothing of the hours after it:
-there the algorithm's rule runs over a queue of packets that are no longer distinguished (`elephan-model`, `rounds`), for as long
-as the transfer takes.
+there the algorithm's rule runs over a queue whose packets are not distinguished (`elephan-model`, `rounds`), for as long as the
+transfer takes.
 """
 
 import json

@@ -14,7 +14,7 @@ from elephan.studies.side_by_side import Pair, table
 
 
 def read(folder: Path) -> Content:
-    """The report of a folder that `elephan compare-engines` wrote."""
+    """The report of a folder that `elephan compare --engines` wrote."""
     DIFFERENCE.load(folder)
     names = sorted((path.name for path in folder.iterdir()), key=lambda name: (name != "sim", name))
     folders = {name: inside(folder, name) for name in names if re.fullmatch(DIFFERENCE.inner, name)}
@@ -27,7 +27,7 @@ def read(folder: Path) -> Content:
         both,
         kind=DIFFERENCE.name,
         title=pair.name,
-        command=f"elephan compare-engines {file_name(scenario.name)}.toml --engine {engine}",
+        command=f"elephan compare {file_name(scenario.name)}.toml --engines sim,{engine}",
         scenario=scenario.toml,
         tables=[table([pair]), *both.tables],
         notes=["The scenario below is the kernel's."],

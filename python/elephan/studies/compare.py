@@ -17,11 +17,11 @@ from elephan.api.pictures.data import Runs
 from elephan.api.pictures.draw import WIDTH, figure
 from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import experiment
+from elephan.api.registry import cc_text
 from elephan.api.run import Run, write_json
-from elephan.api.scenario import dumbbell, flow
+from elephan.api.scenario import Source
 from elephan.api.summary import Summary
 from elephan.base import notebook
-from elephan.base.errors import given_as
 from elephan.base.folders import new_folder
 from elephan.base.frames import as_pandas
 from elephan.base.kinds import COMPARISON
@@ -33,10 +33,9 @@ from elephan.engines import isolated
 from elephan.engines.run import run_many
 from elephan.foreign.names import used
 from elephan.studies import intervals
+from elephan.studies.planned import planned
 from elephan.studies.statistics import NOTABLE, Estimate, notable
 
-# The arguments of `compare` that give the keys of its scenarios.
-ARGUMENTS = {f"path.{key}": key for key in ("rate", "rtt", "buffer")} | {"flow.cc": "cc", "flow.start": "start_within"}
 # What a row of a comparison's frame is.
 Rows = Literal["runs", "flows", "estimates"]
 
@@ -124,8 +123,7 @@ class Comparison:
     def table(self, title: str = "", note: str = "") -> Table:
         """A row for each algorithm, a column for each metric."""
         head = [*text_heads("cc"), *(metric.head for metric in self.metrics)]
-        # The label of a flow has no more of a path than the file's name.
-        labels = {name: runs[0].labels[0] for name, runs in self.runs.items()}
+        labels = {name: cc_text(name) for name in self.runs}
         if len({*labels.values()}) < len(labels):
             labels = {name: name for name in self.runs}
         found = self.estimates()
@@ -237,70 +235,44 @@ def run_path(name: str, repeat: int) -> str:
     return f"runs/{file_name(name)}-{repeat}"
 
 
-@given_as(ARGUMENTS)
 def compare(
+    scenario: Source | None = None,
     *,
-    cc: Sequence[str] | str,
-    rate: str = "250 Mbit/s",
-    rtt: str = "82 ms",
-    buffer: str = "20% bdp",
-    flows: int = 2,
-    duration: str = "300 s",
+    cc: Sequence[str] | str | Mapping[str, str],
     repeat: int = 5,
-    seed: int = 1,
-    start_within: str = "20 s",
     threads: int = 0,
-    large: bool = False,
     progress: Callable[[float], object] | None = None,
     isolate: bool = False,
     metrics: Sequence[Metric | Reading] | Metric | Reading = (),
     against: str | None = None,
     **keys: Any,
 ) -> Comparison:
-    """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
+    """Compare algorithms on one path, `repeat` runs of each, on all cores. `cc` may give them names: `{"mine": "lib:x.c"}`.
 
-    The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
-    congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. Repeat `k` has seed `seed + k` for
-    every algorithm: common random numbers. With `against`, all flows but the first run that algorithm, which is compared as
-    well: shown are the share of the first flow, that of the others, and the harm to these (Ware et al., HotNets 2019), the part
-    that they lose of their goodput beside a flow of their own kind. `keys` are further tables of the scenario file, such as
-    `tcp={"initial_window": 2}`; `large` is as for `load`. Each algorithm from outside is tried for a moment before anything
-    else runs, and what it raises then is raised. Algorithms with a run that fails later are left out, unless all have one.
-    With `isolate` each run has a process of its own, as in `run`, and nothing is tried before. `metrics` are functions of a
-    run that give a number, which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them
-    a unit. A metric that fails raises `MetricError`. `progress` and the bar are as for `run`.
+    The path is that of `scenario` (a file, an example, a document, a `Scenario`), whose flows all get the algorithm. Without
+    one it is a dumbbell of `rate` ("250 Mbit/s"), `rtt` ("82 ms"), `buffer` ("20% bdp") with `flows` (2) of each algorithm for
+    `duration` ("300 s"): the first starts at once and the others at random times within `start_within` ("20 s"), so that they
+    start at any phase of its congestion epoch (Li 2006, section 8.1.3), and measured is from then to the end. Further
+    tables of the file are keywords, such as `tcp={"initial_window": 2}`. `settings` are other values for single keys, as in
+    `load`: `{"path.queue": "codel"}`. Repeat `k` has seed `seed + k` for every algorithm: common random numbers; `large` is as
+    for `load`.
+
+    With `against`, all flows but the first run that algorithm, which is compared as well: shown are the share of the first
+    flow, that of the others, and the harm to these (Ware et al., HotNets 2019), the part that they lose of their goodput beside
+    a flow of their own kind.
+
+    Each algorithm from outside is tried for a moment before anything else runs, and what it raises then is raised. Algorithms
+    with a run that fails later are left out, unless all have one. With `isolate` each run has a process of its own, as in
+    `run`, and nothing is tried before. `metrics` are functions of a run that give a number, which tables, frames and plots show
+    beside the metrics of a summary; `elephan.metric` gives them a unit. A metric that fails raises `MetricError`. `progress`
+    and the bar are as for `run`.
     """
-    if not (cc := listed(cc)):
-        raise _core.ScenarioError("cc: expected one or more algorithms, found none")
-    for argument, value, least in (("repeat", repeat, 1), ("flows", flows, 1 if against is None else 2)):
-        if value < least:
-            raise _core.ScenarioError(f"{argument}: expected {least} or more, found {value}")
-    if against is not None:
-        with given_as({**ARGUMENTS, "flow.cc": "against"}):
-            dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=flow(against), large=large)
+    made = planned(scenario, cc=cc, repeat=repeat, against=against, **keys)
     # The goodput of the others beside a flow of their own kind, by seed.
     beside: dict[int, float] = {}
     rivals = () if against is None else _of_rivals(beside)
     own = own_metrics((*listed(metrics), *rivals))
-    later = {"uniform": ["0 s", start_within]}
-    made = {
-        name: [
-            dumbbell(
-                name=f"{name} {rate} {rtt}",
-                rate=rate,
-                rtt=rtt,
-                buffer=buffer,
-                duration=duration,
-                seed=seed + k,
-                flows=[flow(name), *(flow(against or name, start=later) for _ in range(flows - 1))],
-                large=large,
-                **keys,
-            )
-            for k in range(repeat)
-        ]
-        for name in dict.fromkeys([*cc, *([against] if against else [])])
-    }
-    every = [scenario for repeats in made.values() for scenario in repeats]
+    every = [one for repeats in made.values() for one in repeats]
     with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
         foreign = any(used(one.document) for one in every[::repeat] if one.document["engine"] == "sim")
         if foreign and not isolate:

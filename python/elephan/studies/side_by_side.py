@@ -25,8 +25,6 @@ from elephan.foreign import modules as source
 from elephan.kernel.loader import algorithms as files
 from elephan.kernel.names import LINUX
 
-# The engines that run a kernel: in virtual time, or the running one.
-ENGINES = ("kernel", "linux")
 # How often a run on the running kernel is carried out until it is valid.
 ATTEMPTS = 3
 # The simulator's names of algorithms that Linux calls otherwise. Linux's bbr is version 1, which it does not have.

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import elephan
 from elephan.api.metrics import METRICS
-from elephan.api.registry import cc_groups, modelled
+from elephan.api.registry import cc_groups, cc_text, modelled
 from elephan.studies.recommend import PUBLISHED
 
 
@@ -310,6 +310,31 @@ def test_a_comparison_of_one_algorithm_and_its_mistakes():
             elephan.compare(**{**path, "cc": "reno", argument: wrong})
     with pytest.raises(elephan.ScenarioError, match=r"^flows: expected 2 or more, found 1"):
         elephan.compare(cc="reno", against="htcp", flows=1, **path)
+
+
+def test_a_comparison_on_a_scenario_changes_its_algorithm_and_single_keys(tmp_path: Path):
+    (tmp_path / "two.toml").write_text(
+        'name = "two"\nduration = "6 s"\nseed = 4\npath = { rate = "20 Mbit/s", rtt = "20 ms" }\n'
+        'flow = [{ cc = "reno" }, { cc = "bic", start = "1 s" }]\n'
+    )
+    keys = {"repeat": 2, "settings": {"path.queue": "codel"}, "rtt": "30 ms"}
+    result = elephan.compare(tmp_path / "two.toml", cc={"mine": "htcp", "reno": "reno"}, **keys)
+    assert [*result.runs] == ["mine", "reno"]
+    assert {row[0] for row in result.table().rows} == {"mine", "reno"}
+    for name, cc in (("mine", "htcp"), ("reno", "reno")):
+        documents = [run.scenario.document for run in result.runs[name]]
+        assert [document["seed"] for document in documents] == [4, 5]
+        assert {one["cc"] for one in documents[0]["flow"]} == {cc}
+        assert (documents[0]["path"]["queue"]["name"], documents[0]["path"]["rtt"]) == ("codel", "30 ms")
+    rival = elephan.compare(tmp_path / "two.toml", cc="htcp", against="reno", repeat=1)
+    assert [flow["cc"] for flow in rival.runs["htcp"][0].scenario.document["flow"]] == ["htcp", "reno"]
+    with pytest.raises(elephan.ScenarioError, match=r"^flows: expected none with a scenario, which has it; found 2$"):
+        elephan.compare(tmp_path / "two.toml", cc="reno", flows=2)
+
+
+def test_algorithms_have_a_version_and_no_folder_in_tables():
+    assert [*map(cc_text, ("bbr", "linux:bbr", "reno"))] == ["bbr (v3)", "linux:bbr (v1)", "reno"]
+    assert cc_text("lib:/home/me/elastic.c") == "lib:elastic.c"
 
 
 def test_a_comparison_against_a_rival_has_shares_and_harm():

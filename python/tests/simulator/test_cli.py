@@ -170,6 +170,15 @@ def test_identical_repeats_are_said(tmp_path):
     assert " ± " not in ran.stdout
 
 
+def test_a_comparison_says_how_much_of_a_run_counts_if_it_is_little(tmp_path):
+    options = ["--cc", "mine=reno", "--rate", "10Mbit/s", "--repeat", "1", "--duration", "25s", "--force"]
+    ran = call("compare", *options, "--out", tmp_path / "out")
+    assert "measured from 20 s on, 20 % of each run" in " ".join(ran.stdout.split())
+    assert "\nmine " in ran.stdout
+    ran = call("compare", *options, "--start-within", "5s", "--out", tmp_path / "out")
+    assert "measured from" not in ran.stdout
+
+
 def test_estimates_are_numbers_in_csv_and_json(tmp_path):
     options = ["--cc", "reno", "--duration", "25s", "--repeat", "2", "--columns", "goodput,fair_share", "--force"]
     ran = [

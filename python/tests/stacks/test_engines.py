@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from elephan.api.scenario import dumbbell, flow
-from elephan.cli.compare_engines import app
+from elephan.cli import app
 from elephan.engines.run import run as simulate
 from elephan.studies import side_by_side as engines
 
@@ -136,15 +136,16 @@ def test_the_command_writes_a_folder_for_each_scenario(monkeypatch, tmp_path):
     )
 
     def called(*words):
-        return CliRunner().invoke(app, [str(path), "--out", str(tmp_path / "out"), *words], catch_exceptions=True)
+        given = ["compare", str(path), "--engines", "sim,kernel", "--out", str(tmp_path / "out"), *words]
+        return CliRunner().invoke(app, given, catch_exceptions=True)
 
     done = called("--cc", "htcp,linux:bbr", "--format", "md")
     assert done.exit_code == 0, done.output
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["short-htcp", "short-linux-bbr"]
     for words, expected in (
         (["--cc", "htcp"], "expected a new folder, found one with results; --force replaces it"),
-        (["--engine", "sim"], "--engine: expected one of kernel, linux, found 'sim'"),
+        (["--engines", "sim"], "--engines: expected sim,kernel or sim,linux, found 'sim'"),
         (["--repeat", "2"], "--repeat: expected 1 with the engine kernel, whose runs are exact, found 2"),
-        (["--cc", "reno,reno"], "expected scenarios of different names, found 'short reno' twice"),
+        ([str(path), "--cc", "reno"], "expected scenarios of different names, found 'short reno' twice"),
     ):
         assert expected in str(called(*words).exception)

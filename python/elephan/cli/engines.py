@@ -1,0 +1,69 @@
+"""`elephan compare --engines`: scenarios on the simulator and on a kernel's TCP."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from elephan import _core
+from elephan.api.scenario import Scenario, load
+from elephan.base.folders import check_new, default, new_folder
+from elephan.base.text import file_names
+from elephan.cli.options import words
+from elephan.cli.output import err, out, show
+from elephan.cli.progress import announce
+
+# The engines that run a kernel: in virtual time, or the running one.
+KERNELS = ("kernel", "linux")
+
+
+def of_files(
+    files: Sequence[Path], rules: Mapping[str, str], changes: Mapping[str, str], *, large: bool
+) -> dict[str, Scenario]:
+    """The scenarios of files by name, each with each algorithm; as it is without any. Raises `ScenarioError`."""
+    found: dict[str, Scenario] = {}
+    for path in files:
+        for cc, rule in rules.items() or [("", "")]:
+            scenario = load(path, {**changes, **({"flow.cc": rule} if rule else {})}, large=large)
+            name = f"{scenario.name} {cc}".strip()
+            if name in found:
+                raise _core.ScenarioError(f"{path}: expected scenarios of different names, found {name!r} twice")
+            found[name] = scenario
+    return found
+
+
+def kernel_of(engines: str, repeat: int | None) -> str:
+    """The kernel of `--engines`. Raises `ScenarioError` for another pair, and for repeats of what is exact."""
+    first, *rest = words(engines) or [""]
+    if first != "sim" or len(rest) != 1 or rest[0] not in KERNELS:
+        known = " or ".join(f"sim,{engine}" for engine in KERNELS)
+        raise _core.ScenarioError(f"--engines: expected {known}, found {engines!r}")
+    if rest[0] == "kernel" and (repeat or 1) > 1:
+        raise _core.ScenarioError(f"--repeat: expected 1 with the engine kernel, whose runs are exact, found {repeat}")
+    return rest[0]
+
+
+def compare_engines(
+    todo: Mapping[str, Scenario], engine: str, repeat: int, out_dir: Path | None, form: str, *, large: bool, force: bool
+) -> None:
+    """Run scenarios, given by name, on the simulator and on a kernel; print the differences, and write all results."""
+    # The import takes a second, and completion waits for that of this module.
+    from elephan.studies import side_by_side  # noqa: PLC0415
+
+    folder, places = out_dir or default("engines"), file_names(todo)
+    for name in todo:
+        check_new(folder / places[name], force=force)
+    announce([*todo.values()], repeat, cores=1)
+    made: list[side_by_side.Pair] = []
+    try:
+        for pair in side_by_side.pairs(todo, engine=engine, repeat=repeat, large=large):
+            with new_folder(folder / places[pair.name], force=force) as place:
+                pair.write_into(place)
+            pair.draw(folder / places[pair.name])
+            made.append(pair)
+            err.print(f"{len(made)}/{len(todo)}: {pair.name}", highlight=False)
+    except (KeyboardInterrupt, OSError) as error:
+        if made:
+            error.add_note(f"{len(made)} of {len(todo)} scenarios are in {folder}")
+        raise
+    show([side_by_side.table(made)], form, side_by_side.records(made))
+    if form == "table":
+        out.message(f"results and figures in {folder}")
