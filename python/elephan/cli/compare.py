@@ -27,7 +27,7 @@ USUAL = ("goodput", "fairness", "stability", "convergence", "loss", "queueing")
 OPTIONS = {
     key: f"--{key.replace('_', '-')}" for key in (*ARGUMENTS.values(), "flows", "duration", "repeat", "seed", "against")
 }
-# With less than this share of a run in the measuring window, a note says so.
+# With less than this share of a run in the measuring window, a note gives it.
 LEAST_MEASURED = 0.7
 
 app = command_line()
