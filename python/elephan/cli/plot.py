@@ -26,7 +26,7 @@ def plot(
         str,
         typer.Argument(
             metavar="WHAT",
-            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of a sweep.",
+            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of many runs.",
             autocompletion=complete.one_of(lambda: [*KINDS, *complete.metric_names()]),
         ),
     ],
@@ -38,20 +38,31 @@ def plot(
     ] = None,
     over: Annotated[
         str | None,
-        typer.Option(help="Of a sweep: the key, or another metric, on the horizontal axis.", show_default="a key"),
+        typer.Option(
+            help="Of a sweep: the key, or another metric, on the horizontal axis; two keys for a map.",
+            show_default="a key",
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Of a sweep: the keys that have a line for each value.", show_default="all others"),
+        typer.Option(
+            help="Of a sweep: the keys that have a line, or a map, for each value.", show_default="all others"
+        ),
     ] = None,
     where: Where = None,
+    cdf: Annotated[bool, typer.Option("--cdf", help="Of a sweep: the distribution over its runs.")] = False,
     width: Annotated[str, typer.Option(help="Width, such as 3.5in or 88mm.")] = f"{WIDTH}in",
     title: Annotated[bool, typer.Option("--title/--no-title", help="A title, and a note below.")] = True,
 ) -> None:
     """Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep."""
     target = out or folder / f"{file_name(kind)}.png"
     plots.check_format(target)
-    chosen = {"over": over, "by": words(by) if by else None, "where": assignments(where, "--where")}
+    chosen = {
+        "over": words(over),
+        "by": words(by) if by else None,
+        "where": assignments(where, "--where"),
+        "cdf": cdf,
+    }
     with damage(folder):
         plots.save(picture_of(folder, kind, chosen, width=_inches(width), title=title), target)
     Terminal().message(f"{target}")
