@@ -33,6 +33,8 @@ UNDEFINED, NUMBERS = "#ebebeb", (7, 6, 5)
 MARKERS = "os^DvPX*"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
 BESIDE, MOST_BESIDE = 3.0, 12.0
+# Lines over time have dashes up to this number: where more cross, dashes make none of them easier to follow.
+MOST_DASHED = 6
 
 
 def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
@@ -160,10 +162,12 @@ def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture])
 
 def _chart(axes: Axes, chart: Chart) -> None:
     highest = 0.0
+    dashed = sum(not line.minor for line in chart.lines) <= MOST_DASHED
     for line in chart.lines:
         known = np.isfinite(line.values)
         time, value = thin(chart.time_s[known], line.values[known])
-        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": drawn(line.name)}
+        dash = _nth(DASHES, line.colour) if dashed else "-"
+        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"linestyle": dash, "label": drawn(line.name)}
         drawstyle = "steps-pre" if chart.steps else "default"
         axes.plot(time, value, color=COLOURS[line.colour % len(COLOURS)], drawstyle=drawstyle, **style)
         # A threshold far above all windows does not determine the scale.
