@@ -34,7 +34,8 @@ def plot(
         Path, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/WHAT.png")
+        Path | None,
+        typer.Option("--out", help="Picture file: png, svg, pdf, or pgf for LaTeX.", show_default="RESULTS/WHAT.png"),
     ] = None,
     over: Annotated[
         str | None,

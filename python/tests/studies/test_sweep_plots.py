@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import elephan
 from elephan.api.metrics import METRICS
 from elephan.api.pictures import draw
 from elephan.api.pictures.data import Cells, LackingError, Runs
+from elephan.base.errors import FailedError
 from elephan.base.plots import Figure
 from elephan.report.read import read
 from elephan.studies.sweeps import plots
@@ -189,6 +193,76 @@ def test_a_key_in_no_option_is_told(grid: elephan.Sweep):
         grid.plot("goodput", over="rtt", by=[])
     (axes,) = grid.plot("goodput", over="rtt", by=[], where={"rtt": "0.01 s", "cc": "reno"}).axes
     assert len(axes.containers) == 1
+
+
+# Answers as LaTeX does when it is asked for the size of a text; it knows no Chinese.
+LATEX = rf"""#!{sys.executable}
+import sys
+for line in sys.stdin:
+    if "pgf_backend_query_start" in line:
+        print("*pgf_backend_query_start\n*", end="", flush=True)
+    elif "sbox0" in line and "\u6d41" in line:
+        print("! LaTeX Error: Unicode character")
+        break
+    elif "sbox0" in line:
+        print("20.0pt,6.0pt,1.0pt\n\n*", end="", flush=True)
+"""
+NO_PACKAGE = """#!/bin/sh
+echo "! LaTeX Error: File 'underscore.sty' not found."
+exit 1
+"""
+APT = "to be installed (apt-get install texlive-latex-extra), found"
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "said"),
+    [
+        ("none", "", f"pgf: expected pdflatex, xelatex or lualatex {APT} none"),
+        (
+            "pdflatex",
+            NO_PACKAGE,
+            f"pgf: expected LaTeX's packages {APT}: ! LaTeX Error: File 'underscore.sty' not found.",
+        ),
+        ("xelatex", LATEX, ""),
+    ],
+    ids=["none", "incomplete", "complete"],
+)
+def test_pgf_needs_latex(
+    name: str, program: str, said: str, grid: elephan.Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "bin" / name).write_text(program)
+    (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    out = tmp_path / "out" / "f.pgf"
+    done = call("plot", "fairness", grid.folder, "--over", "rtt,cc", "--out", out)
+    assert done.stderr.strip() == said
+    # A map, too, is one file.
+    assert [path.name for path in out.parent.iterdir()] == ([] if said else ["f.pgf"])
+    if said:
+        return
+    figure = Figure()
+    figure.suptitle("A&B_#1")
+    figure.savefig(out)
+    assert r"A\&B\_\#1" in out.read_text()
+    figure.suptitle("\u6d41")
+    with pytest.raises(FailedError, match=r"^pgf: expected texts that LaTeX can set, found: ! LaTeX Error: Unicode"):
+        figure.savefig(out)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex: expected it to be installed, found none")
+def test_a_paper_includes_pgf(grid: elephan.Sweep, tmp_path: Path):
+    for number, options in enumerate(({"over": "rtt"}, {"over": ["rtt", "cc"]}, {"cdf": True})):
+        figure = grid.plot("fairness", width=3.5, **options)
+        figure.suptitle(r"A&B_$5 100% #{1} \x~^")
+        figure.savefig(tmp_path / f"{number}.pgf")
+    included = "".join(rf"\input{{{number}.pgf}}" for number in range(3))
+    paper = rf"\documentclass{{article}}\usepackage{{lmodern,pgf}}\begin{{document}}{included}\end{{document}}"
+    (tmp_path / "paper.tex").write_text(paper)
+    subprocess.run(["pdflatex", "-halt-on-error", "paper.tex"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "paper.pdf").is_file()
 
 
 def test_the_command_writes_fonts_that_journals_accept(grid: elephan.Sweep, tmp_path: Path):

@@ -312,8 +312,8 @@ def _one_colour_scale(made: Figure, shown: Sequence[Axes], maps: Sequence[Cells]
             texts.append(axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=shade))
     bar = made.colorbar(shown[0].collections[0], ax=list(shown), label=drawn(maps[0].z, 60), fraction=0.05)
     # Quadrangles, too; without edges of their colour a viewer shows gaps between them.
-    (solids,) = bar.ax.collections[:1]
-    solids.set(rasterized=False, edgecolor="face")
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
     return texts
 
 
