@@ -59,7 +59,8 @@ export interface Runs {
   title: string;
   /** The label and the scale of each key's axis, and the text there of each value: one unit is in the label alone. */
   keys: { name: string; numeric: boolean; label: string; log: boolean; texts: Record<string, string> }[];
-  metrics: { name: string; title: string; label: string; unit: string; meaning: string }[];
+  /** `key` is the name for commands. */
+  metrics: { name: string; key: string; title: string; label: string; unit: string; meaning: string }[];
   /** Settings as text, one for each key. */
   settings: string[][];
   /** The keys' values as numbers in the unit of the axis; null if they are words. */

@@ -33,6 +33,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     only: new Map(telling.map((k) => [k, distinct[k]![0]![0]])),
   };
   const figure = h("div", {});
+  const command = h("div", {});
   const others = h("div", { class: "row" });
 
   const field = (title: string, options: (string | [string, string])[], value: string, set: (value: string) => void) => {
@@ -66,6 +67,8 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     const title = `${metric.title} over ${along.label}`;
     const held = [...state.only].every(([k, value]) => k === state.x || k === state.by || value !== "");
     const repeats = held ? "repeats" : "runs with several settings";
+    const told = held && commanded();
+    command.replaceChildren(...(told ? [h("div", { class: "command" }, h("code", {}, told))] : []));
     const missing = chosen.filter((r) => (runs.values[r]![state.metric] ?? null) === null).length;
     const note = `${metric.meaning} ${number(chosen.length)} runs${missing ? `, undefined in ${missing} of them (left out)` : ""}.`;
     if (state.kind === "heat" && state.by >= 0) {
@@ -95,6 +98,18 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     }
   }
 
+  /** The command that draws the same; none for boxes, and for results that lie side by side. */
+  function commanded(): string {
+    const of = (k: number) => runs.keys[k]!.name;
+    const isChance = (k: number) => k >= 0 && REPEATS.includes(of(k));
+    const isDrawn = state.kind === "lines" ? runs.keys[state.x]!.numeric : state.kind !== "boxes" && state.by >= 0;
+    if (!isDrawn || isChance(state.x) || isChance(state.by) || of(0) === "result") return "";
+    const where = [...state.only].filter(([k]) => k !== state.x && k !== state.by).map(([k, value]) => ` --where "${of(k)}=${value}"`);
+    const over = state.kind === "cdf" ? " --cdf" : ` --over ${of(state.x)}${state.kind === "heat" ? `,${of(state.by)}` : ""}`;
+    const by = state.by < 0 || state.kind === "heat" ? "" : ` --by ${of(state.by)}`;
+    return `elephan plot ${runs.metrics[state.metric]!.key} RESULTS${over}${by}${where.join("")} --width 3.5in --no-title --out figure.pdf`;
+  }
+
   const kinds: [string, string][] = [["lines", "means and confidence intervals"], ["boxes", "box plots"], ["cdf", "distribution over runs"], ["heat", "heat map"]];
   const element = h(
     "section",
@@ -110,6 +125,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     ),
     others,
     figure,
+    command,
   );
   draw();
   return element;

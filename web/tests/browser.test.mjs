@@ -324,6 +324,10 @@ test("a sweep has the labels of `elephan plot`, as lines, boxes, a distribution 
   const expected = { lines: ["10", "20"], boxes: ["10", "20"], cdf: ["share of runs"], heat: ["10", "20", "reno", "htcp"] };
   for (const [kind, names] of Object.entries(expected)) {
     await page.locator(".explorer select").nth(3).selectOption(kind);
+    const [command = ""] = await texts(".explorer code");
+    assert.equal(command === "", kind === "boxes");
+    const words = command.replace("RESULTS", join(folder, "swept")).match(/"[^"]*"|[^ ]+/g)?.map((word) => word.replaceAll('"', "")) ?? [];
+    if (command) elephan(...words.slice(1, -1), join(folder, `${kind}.pdf`));
     await shows(".explorer", [kind === "cdf" ? "goodput (Mbit/s)" : "round-trip time (ms)", ...names]);
   }
   // Two runs of each pair of settings: other buffers are not mixed with the first, unless all are chosen.

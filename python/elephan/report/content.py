@@ -13,7 +13,7 @@ from elephan.api.metrics import METRICS
 from elephan.api.pictures.data import Cells, Chart, Numbers, Points, Runs, number_of
 from elephan.base.table import Table, text_heads
 from elephan.studies.statistics import Estimate
-from elephan.studies.sweeps.names import shown
+from elephan.studies.sweeps.names import short_metric, shown
 from elephan.studies.sweeps.plots import axis
 
 
@@ -132,7 +132,15 @@ def _runs_json(runs: Runs) -> dict[str, Any]:
             for key, is_number, (drawn, _, texts) in zip(runs.keys, numeric, axes, strict=True)
         ],
         "metrics": [
-            {"name": m.name, "title": m.title, "label": m.label, "unit": m.unit, "meaning": m.meaning} for m in METRICS
+            {
+                "name": m.name,
+                "key": short_metric(m.column),
+                "title": m.title,
+                "label": m.label,
+                "unit": m.unit,
+                "meaning": m.meaning,
+            }
+            for m in METRICS
         ],
         "settings": [list(map(shown, row)) for row in runs.settings],
         "axis": [
