@@ -105,6 +105,7 @@ def test_a_third_key_has_a_map_for_each_value(tmp_path: Path):
     *panels, _ = swept.plot("goodput", over=["rtt", "buffer"]).axes
     assert [axes.get_title(loc="left") for axes in panels] == ["algorithm reno", "algorithm htcp"]
     assert len({axes.collections[0].get_clim() for axes in panels}) == 1
+    assert all(axes.yaxis_inverted() for axes in panels)
     with pytest.raises(elephan.ScenarioError, match=r"^flow\.cc: expected it in --over, --by or --where"):
         swept.plot("goodput", over=["rtt", "buffer"], by=[])
 

@@ -46,8 +46,8 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
     first = pictures[0]
     narrow = width < WIDTH
     size = 8 if narrow else 9
-    with mpl.rc_context({**STYLE, "font.size": size}):
-        columns = 1 if len(panels) == 1 or narrow else 2
+    with mpl.rc_context({**STYLE, "font.size": size, "axes.titlesize": size}):
+        columns = 1 if len(panels) == 1 or narrow else 3 if len(panels) == 3 and isinstance(first, Cells) else 2
         rows = -(-len(panels) // columns)
         square = isinstance(first, Points) and first.equal
         if square:
@@ -290,7 +290,8 @@ def _beside(
 def _cells(axes: Axes, cells: Cells) -> None:
     # Cells of vectors, and not an image: a file of PGF would need another file for it.
     axes.pcolormesh(np.array(cells.values, float), cmap="cividis")
-    axes.invert_yaxis()
+    # Not inverted, which the axes of further panels would undo: they share it.
+    axes.set_ylim(len(cells.rows), 0)
     axes.set_facecolor(UNDEFINED)
     axes.grid(visible=False)
     axes.set_xticks(np.arange(len(cells.columns)) + 0.5, [drawn(name, 20) for name in cells.columns], fontsize=7)
