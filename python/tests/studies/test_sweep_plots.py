@@ -133,6 +133,7 @@ def test_a_distribution_has_all_runs_of_a_setting(grid: elephan.Sweep):
             {"over": ["rtt", "cc", "rate"]},
             "--over: expected a key, a metric, or two keys of a map, found rtt, cc, rate",
         ),
+        ({"over": ["cc", "rtt"], "by": "rtt"}, "--by: expected keys that are not in --over, found path.rtt"),
         ({"over": "rtt", "cdf": True}, "--cdf: expected the metric alone, found --over rtt"),
     ],
 )

@@ -95,7 +95,9 @@ def pictures(
     else:
         # The lines of a picture of two metrics are words: algorithms, queues.
         others = [key for key in chosen.settings if key in (*(numeric if of_key else ()), *words) and key not in across]
-    lines = others if by is None else [chosen.column(key, "--by") for key in by]
+    lines = others if by is None else list(dict.fromkeys(chosen.column(key, "--by") for key in by))
+    if twice := [key for key in lines if key in across]:
+        raise _core.ScenarioError(f"--by: expected keys that are not in --over, found {', '.join(twice)}")
     if not across:
         return [("", _distribution(chosen, measured, lines))]
     along = across if of_key else [key for key in (*numeric, *words) if key not in lines]
