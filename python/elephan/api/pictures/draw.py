@@ -242,7 +242,7 @@ def _points(axes: Axes, spec: Points) -> None:
                 elinewidth=0.8,
                 capsize=2,
                 color=colour,
-                label=drawn(one.name),
+                label=drawn(one.name, 60),
             )
             # Limits follow from data alone, and not from where these are drawn.
             reach = [(one.left or one.x, one.low), (one.x, y), (one.right or one.x, one.high)]
@@ -258,7 +258,7 @@ def _points(axes: Axes, spec: Points) -> None:
             # Dots of a thin line are hard to see.
             linewidth=1.3 if one.dash == "dotted" else 0.9,
             color=colour,
-            label=drawn(one.name),
+            label=drawn(one.name, 60),
         )
     axes.set_xscale("log" if spec.x.log else "linear")
     if spec.x.ticks:
