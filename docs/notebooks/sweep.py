@@ -36,7 +36,7 @@ sweep.plot("fairness")
 sweep.plot("queueing", over="cc", where={"rtt": "82 ms"})
 
 # %%
-sweep.plot("fairness-map")
+sweep.plot("fairness", over=["rtt", "cc"])
 
 # %% [markdown]
 # With common random numbers, repeat *k* has the same start times for every algorithm. A paired comparison then finds

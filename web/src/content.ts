@@ -57,11 +57,13 @@ export interface Table {
 /** Runs with their settings and metrics, which can be plotted along any of their keys. */
 export interface Runs {
   title: string;
-  keys: { name: string; numeric: boolean }[];
-  metrics: { name: string; unit: string; meaning: string }[];
-  /** Settings as in the file, one for each key. */
-  settings: (string | number | boolean | null)[][];
-  /** The keys' values as numbers in SI units, for axes; null if they are words. */
+  /** The label and the scale of each key's axis, and the text there of each value: one unit is in the label alone. */
+  keys: { name: string; numeric: boolean; label: string; log: boolean; texts: Record<string, string> }[];
+  /** `key` is the name for commands. */
+  metrics: { name: string; key: string; title: string; label: string; unit: string; meaning: string }[];
+  /** Settings as text, one for each key. */
+  settings: string[][];
+  /** The keys' values as numbers in the unit of the axis; null if they are words. */
   axis: (number | null)[][];
   /** In the metrics' units. */
   values: (number | null)[][];
@@ -92,7 +94,7 @@ export interface XySpec {
   y: { label: string; log?: boolean; zero?: boolean };
   /** Whether both axes have one scale, of the same length. */
   equal?: boolean;
-  series: { name: string; colour: number; x: number[]; y: (number | null)[]; low?: (number | null)[]; high?: (number | null)[]; line?: boolean; points?: boolean; dash?: "" | "dashed" | "dotted" }[];
+  series: { name: string; colour: number; x: number[]; y: (number | null)[]; low?: (number | null)[]; high?: (number | null)[]; left?: (number | null)[]; right?: (number | null)[]; line?: boolean; points?: boolean; dash?: "" | "dashed" | "dotted" }[];
   note: string;
 }
 

@@ -133,7 +133,7 @@ function axes(svg: SVGElement, width: number, height: number, x: Scale | null, y
     svg.append(text(MARGIN.left - 7, at + 4, number(tick), { "text-anchor": "end" }));
   }
   let free = -Infinity;
-  for (const [tick, name] of named ?? (x?.ticks ?? []).map((tick): [number, string] => [tick, number(tick)])) {
+  for (const [tick, name] of named?.length ? named : (x?.ticks ?? []).map((tick): [number, string] => [tick, number(tick)])) {
     const at = x!(tick);
     svg.append(s("line", { x1: at, x2: at, y1: MARGIN.top, y2: bottom, stroke: css("--grid") }));
     // A name that would overlap the one before is left out.
@@ -158,7 +158,7 @@ export function xyFigure(spec: XySpec, name: string): HTMLElement {
   return frame(spec, name, spec.series, data, (width, height) => {
     const svg = canvas(width, height, `${spec.title}: ${spec.y.label} against ${spec.x.label} for ${spec.series.map((one) => one.name).join(", ")}`);
     const numbers = (values: (number | null | undefined)[]) => values.filter((value): value is number => value !== null && value !== undefined);
-    const across = spec.series.flatMap((one) => one.x);
+    const across = spec.series.flatMap((one) => [...one.x, ...numbers(one.left ?? []), ...numbers(one.right ?? [])]);
     const all = spec.series.flatMap((one) => [...numbers(one.y), ...numbers(one.low ?? []), ...numbers(one.high ?? [])]);
     if (spec.equal) {
       width = Math.min(width, height - MARGIN.top - MARGIN.bottom + MARGIN.left + MARGIN.right);
@@ -184,11 +184,15 @@ export function xyFigure(spec: XySpec, name: string): HTMLElement {
       if (series.points ?? true) {
         const radius = series.x.length > MOST_LARGE ? 1.7 : 4;
         series.x.forEach((at, k) => {
-          const [value, low, high] = [series.y[k], series.low?.[k], series.high?.[k]];
+          const [value, low, high, left, right] = [series.y[k], series.low?.[k], series.high?.[k], series.left?.[k], series.right?.[k]];
           if (!drawable(value)) return;
           if (drawable(low) && drawable(high)) {
             const [px, py, qy] = [x(at), y(low), y(high)];
             svg.append(s("path", { d: `M${px},${py}V${qy}M${px - 4},${py}h8M${px - 4},${qy}h8`, stroke, "stroke-width": 1.2 }));
+          }
+          if (drawable(left) && drawable(right)) {
+            const [px, qx, py] = [x(left), x(right), y(value)];
+            svg.append(s("path", { d: `M${px},${py}H${qx}M${px},${py - 4}v8M${qx},${py - 4}v8`, stroke, "stroke-width": 1.2 }));
           }
           const interval = drawable(low) && drawable(high) ? `, 95 % interval ${number(low)} to ${number(high)}` : "";
           const tip = s("title", {}, `${series.name}: ${number(value)} at ${number(at)}${interval}`);

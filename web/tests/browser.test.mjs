@@ -349,3 +349,31 @@ test("a report opens from a file: linked zoom, data as CSV, no network", async (
   await page.click("text=light / dark");
   await redrawn("queue", zoomed);
 });
+
+test("a sweep has the labels of `elephan plot`, as lines, boxes, a distribution and a map", async () => {
+  await open();
+  const scenario = join(folder, "sweep.toml");
+  writeFileSync(scenario, 'duration = "3 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\nflow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]\n[sweep]\n"path.rtt" = ["10 ms", "20 ms"]\n"flow.cc" = ["reno", "htcp"]\n"path.buffer" = ["10 packets", "50 packets"]\nrepeat = 2\n');
+  elephan("sweep", scenario, "--out", join(folder, "swept"));
+  await page.evaluate(() => (location.hash = "#/results/swept"));
+  await page.waitForSelector(".explorer svg");
+  // A figure is drawn when its place has a width.
+  const shows = (where, names) => page.waitForFunction(([of, all]) => all.every((name) => [...document.querySelectorAll(`${of} svg > text`)].some((one) => one.textContent === name)), [where, names]);
+  const expected = { lines: ["10", "20"], boxes: ["10", "20"], cdf: ["share of runs"], heat: ["10", "20", "reno", "htcp"] };
+  for (const [kind, names] of Object.entries(expected)) {
+    await page.locator(".explorer select").nth(3).selectOption(kind);
+    const [command = ""] = await texts(".explorer code");
+    assert.equal(command === "", kind === "boxes");
+    const words = command.replace("RESULTS", join(folder, "swept")).match(/"[^"]*"|[^ ]+/g)?.map((word) => word.replaceAll('"', "")) ?? [];
+    if (command) elephan(...words.slice(1, -1), join(folder, `${kind}.pdf`));
+    await shows(".explorer", [kind === "cdf" ? "goodput (Mbit/s)" : "round-trip time (ms)", ...names]);
+  }
+  // Two runs of each pair of settings: other buffers are not mixed with the first, unless all are chosen.
+  const runs = async () => (await texts(".explorer .note"))[0].match(/(\d+) runs/)[1];
+  assert.equal(await runs(), "8");
+  await page.locator(".explorer select").last().selectOption("");
+  assert.equal(await runs(), "16");
+  // An axis without named values has numbers.
+  await shows("[data-chart=queue_delay_mean_s-utilisation]", ["utilisation (%)", "100"]);
+  assert.deepEqual(await violations(page), []);
+});

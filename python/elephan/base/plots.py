@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ from cycler import cycler
 from matplotlib.axes import Axes
 
 from elephan import _core
+from elephan.base.errors import FailedError
 from elephan.base.folders import new_file
-from elephan.base.text import Terminal, visible
+from elephan.base.text import Terminal, latex, visible
 
 # The colours of Okabe and Ito, which colour-blind readers can distinguish.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7A00"]
@@ -44,6 +46,10 @@ STYLE: Any = {
 # Fonts of a PDF are embedded as TrueType: journals refuse matplotlib's default, Type 3.
 EMBEDDED: Any = {"pdf.fonttype": 42}
 
+# Which LaTeX measures the texts of PGF: the first that is installed.
+LATEX = ("pdflatex", "xelatex", "lualatex")
+INSTALL = "apt-get install texlive-latex-extra"
+
 # Maximum points of a line: more than a screen has columns. The extremes of each bin are kept.
 MOST_POINTS = 2000
 
@@ -56,6 +62,51 @@ def any_letters() -> Iterator[None]:
         yield
 
 
+def _system() -> str:
+    """The LaTeX for PGF. Raises `FailedError` if none is installed."""
+    found = next(filter(shutil.which, LATEX), None)
+    if found is None:
+        raise FailedError(
+            f"pgf: expected {', '.join(LATEX[:-1])} or {LATEX[-1]} to be installed ({INSTALL}), found none"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _for_latex() -> Iterator[None]:
+    """Write PGF, with texts in the fonts of the document. Raises `FailedError` if LaTeX is missing or refuses a text."""
+    # Imported by those who need it: it takes time.
+    from matplotlib.backends import backend_pgf  # noqa: PLC0415
+
+    class Renderer(backend_pgf.RendererPgf):
+        """Matplotlib's passes a name such as `A&B` to LaTeX as it is."""
+
+        def draw_text(
+            self, gc: Any, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False, mtext: Any = None
+        ) -> None:
+            base: Any = super()
+            base.draw_text(gc, x, y, s if ismath else latex(s), prop, angle, ismath, mtext)
+
+        def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> Any:
+            base: Any = super()
+            return base.get_text_width_height_descent(s if ismath else latex(s), prop, ismath)
+
+    with mpl.rc_context({"pgf.texsystem": _system(), "pgf.rcfonts": False}):
+        original = backend_pgf.RendererPgf
+        vars(backend_pgf)["RendererPgf"] = Renderer
+        try:
+            yield
+        except (backend_pgf.LatexError, ValueError, BrokenPipeError) as error:
+            # One that lacks a package may end before it was asked anything.
+            lines = str(error).splitlines()
+            found = visible(next((line for line in lines if line.startswith("!")), lines[0]))
+            missing = not isinstance(error, ValueError)
+            expected = f"LaTeX's packages to be installed ({INSTALL})" if missing else "texts that LaTeX can set"
+            raise FailedError(f"pgf: expected {expected}, found: {found}") from error
+        finally:
+            vars(backend_pgf)["RendererPgf"] = original
+
+
 class Figure(matplotlib.figure.Figure):
     """A figure that a notebook shows where it is a cell's value, with or without `%matplotlib inline`."""
 
@@ -66,8 +117,10 @@ class Figure(matplotlib.figure.Figure):
         return made.getvalue()
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Write the figure as matplotlib does, with fonts that journals accept."""
-        with any_letters(), mpl.rc_context(EMBEDDED):
+        """Write the figure as matplotlib does, with fonts that journals accept; PGF raises `FailedError` without LaTeX."""
+        name = str(arguments[0] if arguments else options.get("fname"))
+        is_pgf = options.get("format", Path(name).suffix[1:]) == "pgf"
+        with any_letters(), mpl.rc_context(EMBEDDED), _for_latex() if is_pgf else contextlib.nullcontext():
             super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
@@ -77,15 +130,17 @@ class Figure(matplotlib.figure.Figure):
         return self.png(2.0), {"width": width, "height": height}
 
 
-FORMATS = ("png", "svg", "pdf")
+FORMATS = ("png", "svg", "pdf", "pgf")
 
 
 def check_format(path: Path) -> None:
-    """Raise `ScenarioError` unless the file's name ends in one of `FORMATS`, or has no suffix."""
+    """Raise `ScenarioError` unless the file's name ends in one of `FORMATS`, or has no suffix; `FailedError` as `_system`."""
     if path.suffix and path.suffix[1:] not in FORMATS:
         raise _core.ScenarioError(
             f"--out: expected a name that ends in one of {', '.join(FORMATS)}, found {path.name!r}"
         )
+    if path.suffix == ".pgf":
+        _system()
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -96,9 +151,9 @@ def save(figure: Figure, path: Path) -> None:
 
 def write(figure: Figure, place: Path, kind: str) -> None:
     """Write a picture of this format to a temporary place: the same figure in the same bytes, without its date."""
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    undated = {"svg": {"metadata": {"Date": None}}, "pdf": {"metadata": {"CreationDate": None}}}
     with mpl.rc_context({"svg.hashsalt": "elephan"}):
-        figure.savefig(place, format=kind, metadata=undated.get(kind))
+        figure.savefig(place, format=kind, **undated.get(kind, {}))
 
 
 def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> list[str]:

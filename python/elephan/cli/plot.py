@@ -29,7 +29,7 @@ def plot(
         str,
         typer.Argument(
             metavar="WHAT",
-            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of a sweep. `list` says what each kind shows.",
+            help=f"Kind of picture: {', '.join(KINDS)}; or a metric of many runs. `list` says what each kind shows.",
             autocompletion=complete.one_of(lambda: ["list", *KINDS, *complete.metric_names()]),
         ),
     ],
@@ -37,17 +37,24 @@ def plot(
         Path | None, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/WHAT.png")
+        Path | None,
+        typer.Option("--out", help="Picture file: png, svg, pdf, or pgf for LaTeX.", show_default="RESULTS/WHAT.png"),
     ] = None,
     over: Annotated[
         str | None,
-        typer.Option(help="Of a sweep: the key, or another metric, on the horizontal axis.", show_default="a key"),
+        typer.Option(
+            help="Of a sweep: the key, or another metric, on the horizontal axis; two keys for a map.",
+            show_default="a key",
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Of a sweep: the keys that have a line for each value.", show_default="all others"),
+        typer.Option(
+            help="Of a sweep: the keys that have a line, or a map, for each value.", show_default="all others"
+        ),
     ] = None,
     where: Where = None,
+    cdf: Annotated[bool, typer.Option("--cdf", help="Of a sweep: the distribution over its runs.")] = False,
     width: Annotated[str, typer.Option(help="Width, such as 3.5in or 88mm.")] = f"{WIDTH}in",
     title: Annotated[bool, typer.Option("--title/--no-title", help="A title, and a note below.")] = True,
 ) -> None:
@@ -59,8 +66,13 @@ def plot(
         raise ScenarioError("RESULTS: expected a results folder, found none")
     target = out or folder / f"{file_name(kind)}.png"
     plots.check_format(target)
-    chosen = {"over": over, "by": words(by) if by else None, "where": assignments(where, "--where")}
-    with damage(folder), given_as({**OPTIONS, "metric": "plot"}):
+    chosen = {
+        "over": words(over),
+        "by": words(by) if by else None,
+        "where": assignments(where, "--where"),
+        "cdf": cdf,
+    }
+    with damage(folder), given_as({**OPTIONS, "metric": "plot", "cdf": "--cdf"}):
         plots.save(picture_of(folder, kind, chosen, width=_inches(width), title=title), target)
     Terminal().message(f"{target}")
 

@@ -10,9 +10,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from elephan.api.metrics import METRICS
-from elephan.api.pictures.data import Cells, Chart, Numbers, Points, Runs
+from elephan.api.pictures.data import Cells, Chart, Numbers, Points, Runs, number_of
 from elephan.base.table import Table, text_heads
 from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.names import short_metric, shown
+from elephan.studies.sweeps.plots import axis
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,40 @@ def _packed(values: Numbers, *, exact: bool = False) -> dict[str, str]:
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
     most = max(len(runs.settings), 2)
+    columns = [[row[k] for row in runs.settings] for k in range(len(runs.keys))]
+    axes = [axis(key, list(dict.fromkeys(values))) for key, values in zip(runs.keys, columns, strict=True)]
+    numeric = [all(number_of(value) is not None for value in values) for values in columns]
     return {
         "title": runs.title,
-        "keys": [{"name": key, "numeric": numeric} for key, numeric in zip(runs.keys, runs.numeric(), strict=True)],
-        "metrics": [{"name": m.name, "unit": m.unit, "meaning": m.meaning} for m in METRICS],
-        "settings": runs.settings,
-        "axis": runs.axis(),
+        "keys": [
+            {
+                "name": key,
+                "numeric": is_number,
+                "label": drawn.label,
+                "log": drawn.log,
+                "texts": {shown(value): text for value, text in texts.items()},
+            }
+            for key, is_number, (drawn, _, texts) in zip(runs.keys, numeric, axes, strict=True)
+        ],
+        "metrics": [
+            {
+                "name": m.name,
+                "key": short_metric(m.column),
+                "title": m.title,
+                "label": m.label,
+                "unit": m.unit,
+                "meaning": m.meaning,
+            }
+            for m in METRICS
+        ],
+        "settings": [list(map(shown, row)) for row in runs.settings],
+        "axis": [
+            [
+                places[value] if is_number else None
+                for value, is_number, (_, places, _) in zip(row, numeric, axes, strict=True)
+            ]
+            for row in runs.settings
+        ],
         "values": runs.values,
         "t95": [float(stdtrit(n, 0.975)) for n in range(1, min(most, 200))],
     }

@@ -1,20 +1,21 @@
 """The figures and pages of a report, with matplotlib."""
 
+import contextlib
 import textwrap
 from dataclasses import replace
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.lines import Line2D
 
 from elephan.api.metrics import METRICS
 from elephan.api.pictures import draw
-from elephan.api.pictures.data import Runs
-from elephan.base.plots import COLOURS, STYLE, Figure
+from elephan.api.pictures.data import LackingError, Points, Runs
+from elephan.base.plots import STYLE, Figure
 from elephan.base.table import Table
 from elephan.base.text import drawn, visible
 from elephan.report.content import Content, Group
-from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.plots import pictures
+from elephan.studies.sweeps.tables import Selection
 
 # Width of the pages of a paper's file in inches, and the room for text beside its figures.
 WIDTH, MARGIN = draw.WIDTH, 0.15
@@ -22,6 +23,8 @@ WIDTH, MARGIN = draw.WIDTH, 0.15
 LINE, ROW, MOST_ROWS = 0.135, 0.19, 45
 # Letters of 6.5 point in an inch, as wide as the widest words are.
 LETTERS = 17
+# Lines of a metric in a figure of all metrics.
+MOST_SERIES = 8
 # Lines of a scenario on a page.
 MOST_LINES = 70
 
@@ -32,9 +35,7 @@ def of_content(content: Content) -> list[Figure]:
         figures = [
             draw.figure([(figure.title, figure)], f"{content.title}: {figure.title}") for figure in content.figures
         ]
-        if content.runs is not None:
-            figures.append(_metrics(content.runs))
-        return [*figures, *(_group(group, content.title) for group in content.groups)]
+        return [*figures, *_metrics(content.runs), *(_group(group, content.title) for group in content.groups)]
 
 
 def for_paper(content: Content) -> list[Figure]:
@@ -50,8 +51,7 @@ def for_paper(content: Content) -> list[Figure]:
             found.append(draw.figure(panels, f"{group.title}. {about}"))
         else:
             found += [draw.figure([("", one)], f"{one.title}. {about}", draw.COLUMN) for one in group.charts]
-    with mpl.rc_context(STYLE):
-        return [*found, *([_metrics(content.runs)] if content.runs is not None else [])]
+    return [*found, *_metrics(content.runs)]
 
 
 def of_tables(content: Content) -> list[Figure]:
@@ -172,52 +172,28 @@ def _group(group: Group, title: str) -> Figure:
     return figure
 
 
-def _metrics(runs: Runs) -> Figure:
-    """Each metric along the first key whose values are numbers, or side by side: means and 95 % intervals."""
-    numeric, axis = runs.numeric(), runs.axis()
-    varied = [k for k in range(len(runs.keys)) if runs.keys[k] not in ("seed", "repeat")]
-    along = next((k for k in varied if numeric[k]), None)
-    by = next((k for k in varied if k != along), None)
-    names = list(dict.fromkeys(str(row[by]) if by is not None else "" for row in runs.settings))
-    rows = -(-len(METRICS) // 3)
-    figure = Figure(figsize=(7.5, 7.0 * rows / 3))
-    grid = figure.subplots(rows, 3, squeeze=False)
-    for axes in list(grid.flat)[len(METRICS) :]:
-        axes.set_visible(False)
-    for m, (axes, metric) in enumerate(zip(grid.flat, METRICS, strict=False)):
-        for number, name in enumerate(names):
-            chosen = [r for r, row in enumerate(runs.settings) if by is None or str(row[by]) == name]
-            places = sorted({axis[r][along] or 0.0 for r in chosen}) if along is not None else [float(number)]
-            values = [
-                Estimate.of(
-                    [runs.values[r][m] for r in chosen if along is None or (axis[r][along] or 0.0) == place],
-                    within=metric.within,
-                )
-                for place in places
-            ]
-            kept = [(place, value) for place, value in zip(places, values, strict=True) if value.mean is not None]
-            axes.errorbar(
-                [place for place, _ in kept],
-                [value.mean for _, value in kept],
-                yerr=np.transpose([value.beside for _, value in kept]) if kept else None,
-                marker="o",
-                markersize=3.5,
-                capsize=2.5,
-                color=COLOURS[number % len(COLOURS)],
-                label=drawn(name),
-            )
-        axes.set_title(metric.label, fontsize=8)
-        axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
-        if along is None:
-            axes.set_xlim(-0.6, len(names) - 0.4)
-            axes.set_xticks(range(len(names)), [drawn(name, 20) for name in names], rotation=45, ha="right", fontsize=7)
-        else:
-            named = {axis[r][along] or 0.0: str(row[along]) for r, row in enumerate(runs.settings)}
-            if len(named) <= 6:
-                axes.set_xticks(list(named), [drawn(name, 20) for name in named.values()], fontsize=7)
-            axes.set_xlabel(drawn(runs.keys[along]), fontsize=7)
-    if along is not None and len(names) > 1:
-        handles, labels = grid.flat[0].get_legend_handles_labels()
-        columns = max(1, min(6, 110 // (max(map(len, labels)) + 5)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-    return figure
+def _metrics(runs: Runs | None) -> list[Figure]:
+    """The metrics that runs have, each over the first key as `elephan plot` draws it."""
+    found: list[Points] = []
+    if runs is not None and runs.settings:
+        chosen = Selection.of_runs(runs)
+        for metric in METRICS:
+            with contextlib.suppress(LackingError):
+                found += [one for _, one in pictures(chosen, metric.column) if isinstance(one, Points)]
+    if not found:
+        return []
+    rows = -(-len(found) // 3)
+    with mpl.rc_context({**STYLE, "font.size": 7}):
+        figure = Figure(figsize=(WIDTH, 2.0 * rows + 0.5))
+        grid = figure.subplots(rows, 3, squeeze=False)
+        shown = list(grid.flat)[: len(found)]
+        for axes in list(grid.flat)[len(found) :]:
+            axes.set_visible(False)
+        for axes, one in zip(shown, found, strict=True):
+            draw.draw(axes, replace(one, series=one.series[:MOST_SERIES]))
+        lines = max(len(one.series) for one in found)
+        if lines > MOST_SERIES:
+            figure.supxlabel(f"The first {MOST_SERIES} of {lines} settings.", fontsize=6, x=0.01, ha="left")
+        draw.add_head(figure, shown)
+        draw.turn(figure, shown)
+    return [figure]

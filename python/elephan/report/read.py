@@ -24,9 +24,10 @@ from elephan.base.plots import Figure
 from elephan.base.table import Table
 from elephan.base.text import file_name
 from elephan.report.content import Content, Group, Tile, of_metrics
-from elephan.report.sweep import figures_of
+from elephan.report.sweep import usual
 from elephan.studies.compare import Comparison, run_path
 from elephan.studies.sweeps.plots import plot
+from elephan.studies.sweeps.tables import Selection
 
 
 def read(folder: str | Path) -> Content:
@@ -167,7 +168,7 @@ def read_comparison(folder: Path) -> Content:
         scenario=first.scenario.toml,
         tables=[table],
         runs=result.table_of_runs(),
-        figures=figures_of(result.table_of_runs()),
+        figures=usual(Selection.of_runs(result.table_of_runs())),
         groups=[
             Group(
                 title,
@@ -186,19 +187,20 @@ def read_comparison(folder: Path) -> Content:
 
 
 def picture_of(folder: Path, name: str, chosen: Mapping[str, Any], *, width: float, title: bool) -> Figure:
-    """Draw a picture of a kind, or a metric of a sweep, of which `chosen` selects; `width` is in inches.
+    """Draw a picture of a kind, or a metric of many runs, of which `chosen` selects; `width` is in inches.
 
     Raises `ScenarioError` for a folder without results that have such a picture.
     """
     results = kind_of(folder)
     if results == SWEEP:
         return plot(folder, name, **chosen, width=width, title=title)
-    if results in (RUN, COMPARISON) and any(chosen.values()):
-        raise _core.ScenarioError(f"{folder}: expected a sweep for --over, --by and --where, found other results")
+    if results == RUN and any(chosen.values()):
+        found = "expected a sweep or a comparison for --over, --by, --where and --cdf, found a run"
+        raise _core.ScenarioError(f"{folder}: {found}")
     if results == RUN:
         return Run.load(folder).plot(name, width=width, title=title)
     if results == COMPARISON:
-        return load_comparison(folder).plot(name, width=width, title=title)
+        return load_comparison(folder).plot(name, **chosen, width=width, title=title)
     raise _core.ScenarioError(f"{folder}: expected the results of a run, a comparison or a sweep, found none of them")
 
 
@@ -206,7 +208,7 @@ def figures(run: Run) -> list[Points | Cells]:
     """The pictures of a run that are not over time, without those for which it lacks something, such as a second flow."""
     found = []
     for kind in KINDS.values():
-        if kind.run is not None and kind.name not in QUANTITIES:
+        if kind.name not in QUANTITIES:
             with contextlib.suppress(LackingError):
                 found.append(kind.of_run(run))
     return [one for one in found if not isinstance(one, Chart)]

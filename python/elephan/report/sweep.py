@@ -12,16 +12,16 @@ import polars as pl
 
 from elephan import _core
 from elephan.api import tables
-from elephan.api.metrics import bounds
-from elephan.api.pictures.data import Axis, Cells, Chart, LackingError, Points, Runs, Series, sentences
-from elephan.api.pictures.kinds import KINDS
+from elephan.api.metrics import METRICS, bounds
+from elephan.api.pictures.data import Axis, Cells, LackingError, Points, Runs, Series, sentences
 from elephan.api.scenario import Scenario
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
 from elephan.report.content import Content, of_metrics
 from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps import plots
 from elephan.studies.sweeps.dataset import Dataset, named
-from elephan.studies.sweeps.plots import runs_of
+from elephan.studies.sweeps.tables import Selection
 from elephan.studies.theory import MODELLED, Model
 
 # Maximum points of a sweep in a table: a longer table is not readable.
@@ -37,11 +37,13 @@ def read_sweep(folder: Path) -> Content:
     index = every.filter(pl.col("status") == "ok")
     failed = every.height - index.height
     keys = [*description["settings"], "repeat"]
-    runs = runs_of(index, description["settings"])
-    varied, values = runs.keys, runs.values
+    varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
+    rows = list(index.iter_rows(named=True))
+    values = [[metric.scaled(row.get(metric.column)) for metric in METRICS] for row in rows]
+    runs = Runs("Metrics over the sweep", varied, [[row[key] for key in varied] for row in rows], values)
     by_point = [key for key in varied if key not in ("seed", "repeat")]
     points: dict[tuple[Any, ...], list[list[float | None]]] = {}
-    for row, metrics in zip(index.iter_rows(named=True), values, strict=True):
+    for row, metrics in zip(rows, values, strict=True):
         points.setdefault(tuple(row[key] for key in by_point), []).append(metrics)
     more = f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
     note = "Means over repeats; ± or brackets: 95 % confidence interval (Student's t)."
@@ -64,21 +66,20 @@ def read_sweep(folder: Path) -> Content:
         scenario=Scenario(description["scenario"]).toml,
         tables=[table, *_failures(every, keys)],
         runs=runs,
-        figures=[*_responses(description["scenario"], data), *figures_of(runs)],
+        figures=[*_responses(description["scenario"], data), *usual(Selection.of_runs(runs))],
     )
 
 
-def figures_of(runs: Runs) -> list[Points | Cells]:
-    """The pictures of many runs, without those for which this sweep lacks something, such as a second key."""
+def usual(chosen: Selection) -> list[Points | Cells]:
+    """Delay against load, and fairness over the first two keys, where the runs have them."""
+    numeric, words = plots.varied(chosen)
     found: list[Points | Cells] = []
-    for kind in KINDS.values():
-        if kind.runs is not None:
-            with contextlib.suppress(LackingError):
-                for name, one in kind.of_runs(runs):
-                    # A single flow is always fair: such a map has one value.
-                    plain = isinstance(one, Cells) and len({value for row in one.values for value in row}) < 2
-                    if not isinstance(one, Chart) and not plain:
-                        found.append(replace(one, title=f"{one.title}: {name}" if name else one.title))
+    for metric, *over in (("queueing", "utilisation"), ("fairness", *[*numeric, *words][:2])):
+        with contextlib.suppress(LackingError):
+            for name, one in plots.pictures(chosen, metric, over):
+                # A single flow is always fair: such a map has one value. Fairness over one key is among all metrics.
+                if metric == "queueing" or (isinstance(one, Cells) and len({v for row in one.values for v in row}) > 1):
+                    found.append(replace(one, title=f"{one.title}: {name}" if name else one.title))
     return found
 
 

@@ -15,7 +15,6 @@ from elephan.api.outline import network
 from elephan.api.own import Reading, of_run, own_metrics, stored
 from elephan.api.pictures.data import Runs
 from elephan.api.pictures.draw import WIDTH, figure
-from elephan.api.pictures.kinds import kind_named
 from elephan.api.pictures.samples import experiment
 from elephan.api.registry import cc_text
 from elephan.api.run import Run, write_json
@@ -35,6 +34,8 @@ from elephan.foreign.names import used
 from elephan.studies import intervals
 from elephan.studies.planned import planned
 from elephan.studies.statistics import NOTABLE, Estimate, notable
+from elephan.studies.sweeps.plots import pictures
+from elephan.studies.sweeps.tables import Selection
 
 # What a row of a comparison's frame is.
 Rows = Literal["runs", "flows", "estimates"]
@@ -183,23 +184,32 @@ class Comparison:
         """Plot cwnd and goodput over time into this comparison's folder. A failed plot is one line on standard error."""
         save_beside(folder, {what: partial(self.plot, what) for what in ("cwnd", "goodput")})
 
-    def plot(self, kind: str = "cwnd", *, width: float = WIDTH, title: bool = True) -> Figure:
+    def plot(
+        self,
+        kind: str = "cwnd",
+        over: Sequence[str] | str | None = None,
+        by: Sequence[str] | str | None = None,
+        where: Mapping[str, str] | None = None,
+        *,
+        cdf: bool = False,
+        width: float = WIDTH,
+        title: bool = True,
+    ) -> Figure:
         """Draw a picture of a kind for the first repeat of each algorithm. Raises `ScenarioError` for another kind.
 
-        Where a point stands for a run (`delay-load`), it has all runs.
+        With `over`, `by`, `where` or `cdf`, `kind` is a metric of all runs, drawn as that of a sweep over `cc`.
         `metrics` draws all `metrics` instead, with their intervals.
         """
+        if over or by or where or cdf:
+            panels = pictures(Selection.of_runs(self.table_of_runs(), where), kind, over, by, cdf=cdf)
+            return figure(panels, panels[0][1].title if title else "", width)
         if kind == "metrics":
             return intervals.figure(self.estimates(), self.metrics)
         first = next(iter(self.runs.values()))
         document, repeats = first[0].scenario.document, len(first)
-        text = f"{short(', '.join(self.runs), 60)}: {experiment(document)}"
-        if kind_named(kind).runs is not None:
-            panels, more = kind_named(kind).of_runs(self.table_of_runs()), f"{repeats} runs of each"
-        else:
-            panels = [(name, runs[0].picture(kind)) for name, runs in self.runs.items()]
-            more = f"seed {document['seed']}{f', the first of {repeats} repeats' if repeats > 1 else ''}"
-        return figure(panels, f"{text}, {more}" if title else "", width)
+        more = f"seed {document['seed']}{f', the first of {repeats} repeats' if repeats > 1 else ''}"
+        text = f"{short(', '.join(self.runs), 60)}: {experiment(document)}, {more}"
+        return figure([(name, runs[0].picture(kind)) for name, runs in self.runs.items()], text if title else "", width)
 
     def table_of_runs(self) -> Runs:
         """The runs with their metrics: one row each."""

@@ -180,14 +180,6 @@ def test_a_sweep_is_drawn_over_its_first_key_of_numbers(grid: elephan.Sweep):
         grid.plot("colour")
 
 
-def test_a_sweep_has_the_pictures_of_many_runs(grid: elephan.Sweep):
-    cells = grid.plot("fairness-map").axes[0]
-    assert sorted(tick.get_text() for tick in [*cells.get_xticklabels(), *cells.get_yticklabels()]) == [
-        *("10 ms", "500 ms"),
-        *("htcp", "reno"),
-    ]
-
-
 def test_a_sweep_has_a_row_for_each_flow(grid: elephan.Sweep):
     flows, runs = grid.to_polars("flows"), grid.to_polars()
     assert flows.height == 2 * runs.height

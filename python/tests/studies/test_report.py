@@ -300,7 +300,7 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     assert content.runs is not None
     assert len(content.runs.values) == 8
     figure, load = content.figures
-    assert (figure.id, load.id) == ("response", "delay-load")
+    assert (figure.id, load.id) == ("response", "queue_delay_mean_s-utilisation")
     assert [series.name for series in figure.series] == ["reno", "reno, theory", "scalable", "scalable, theory"]
     simulated, theory = figure.series[:2]
     assert simulated.x == [0.01, 0.03]
@@ -308,6 +308,15 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     assert theory.y[0] == pytest.approx(12.2, rel=0.15)
     assert simulated.y[0] == pytest.approx(theory.y[0], rel=0.4)
     assert len(json.loads(content.to_json())["runs"]["settings"]) == 8
+
+
+@pytest.mark.parametrize(("flows", "dashes"), [(2, 2), (6, 6), (7, 1)])
+def test_lines_over_time_are_told_apart_in_grey_up_to_six(flows: int, dashes: int) -> None:
+    lines = [Line(f"flow {k}", np.arange(3.0), k) for k in range(flows)]
+    threshold = Line("flow 0 ssthresh", np.arange(3.0), 0, minor=True)
+    chart = Chart("cwnd", "window", "segments", "", np.arange(3.0), [*lines, threshold], until_s=2.0)
+    (axes,) = draw.figure([("", chart)], "").axes
+    assert len({line.get_linestyle() + str(line._dash_pattern) for line in axes.lines[:flows]}) == dashes
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])

@@ -91,7 +91,7 @@ def test_names_that_are_none_are_refused(grid: Path):
         elephan.studies.sweeps.table(grid / "flows")
     # A command names its own options.
     for words in (("table", grid, "--where", "flow.cc=bic"), ("paired", grid, "--between", "flow.cc=bic,reno")):
-        assert call(*words).stderr == f"{words[2]}: flow.cc: expected one of reno, htcp, found 'bic'\n"
+        assert call("sweep", *words).stderr == f"{words[2]}: flow.cc: expected one of reno, htcp, found 'bic'\n"
 
 
 def test_a_text_alone_is_one_item_and_quantities_are_compared_as_such(grid: Path):

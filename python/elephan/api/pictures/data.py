@@ -110,7 +110,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Cells:
-    """A heat map: a value for each pair of settings, in rows from the top. None where there is none."""
+    """A heat map of `z`: a value for each pair of settings, in rows from the top. None where there is none."""
 
     id: str
     title: str
@@ -119,6 +119,7 @@ class Cells:
     y: str
     rows: list[str]
     values: list[list[float | None]]
+    z: str
     unit: str = ""
     note: str = ""
 
@@ -138,15 +139,6 @@ class Runs:
     keys: list[str]
     settings: list[list[Any]]
     values: list[list[float | None]]
-
-    def axis(self) -> list[list[float | None]]:
-        """The settings as numbers in SI units; None if they are words."""
-        return [list(map(number_of, row)) for row in self.settings]
-
-    def numeric(self) -> list[bool]:
-        """For each key, whether all its values are numbers."""
-        axis = self.axis()
-        return [all(row[k] is not None for row in axis) for k in range(len(self.keys))]
 
 
 def number_of(value: Any) -> float | None:

@@ -1,11 +1,15 @@
 """Pictures drawn by matplotlib."""
 
+import math
 import textwrap
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 from matplotlib.transforms import blended_transform_factory, offset_copy
 
 from elephan.api.pictures.data import Cells, Chart, Mark, Picture, Points, label
@@ -23,10 +27,14 @@ ROW = 0.17
 # Height of a line of the title or of the note.
 LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
-# Estimates have a marker and a dash for each line, which distinguish them in grey, and stand side by side: so far, in points.
+# The colour of a cell without a value, and the sizes in points of the numbers in cells, of which the first that fits is used.
+UNDEFINED, NUMBERS = "#ebebeb", (7, 6, 5)
+# Each line has a dash, and each estimate a marker, to tell them apart in grey. Estimates stand side by side: so far, in points.
 MARKERS = "os^DvPX*"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
 BESIDE, MOST_BESIDE = 3.0, 12.0
+# Lines over time have dashes up to this number: where more cross, dashes make none of them easier to follow.
+MOST_DASHED = 6
 
 
 def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
@@ -38,8 +46,8 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
     first = pictures[0]
     narrow = width < WIDTH
     size = 8 if narrow else 9
-    with mpl.rc_context({**STYLE, "font.size": size}):
-        columns = 1 if len(panels) == 1 or narrow else 2
+    with mpl.rc_context({**STYLE, "font.size": size, "axes.titlesize": size}):
+        columns = 1 if len(panels) == 1 or narrow else 3 if len(panels) == 3 and isinstance(first, Cells) else 2
         rows = -(-len(panels) // columns)
         square = isinstance(first, Points) and first.equal
         if square:
@@ -73,10 +81,14 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
             for axes in shown[-columns:]:
                 axes.xaxis.set_tick_params(labelbottom=True)
                 axes.set_xlabel(x)
-        _one_scale(made, shown, pictures)
-        _head(made, shown, head, size)
+        texts = _one_scale(made, shown, pictures)
+        add_head(made, shown, head, size)
         if note:
             made.supxlabel(note, fontsize=6, color=GREY, x=0.01, ha="left")
+        if isinstance(first, Cells) or (isinstance(first, Points) and first.x.ticks):
+            turn(made, shown)
+        if isinstance(first, Cells):
+            _number(made, shown[0], first, texts)
         return made
 
 
@@ -86,7 +98,7 @@ def _wrapped(text: str, letters: int) -> str:
     return "\n".join(drawn(line, letters) for line in lines)
 
 
-def _head(made: Figure, shown: Sequence[Axes], title: str, size: int) -> None:
+def add_head(made: Figure, shown: Sequence[Axes], title: str = "", size: int = 8) -> None:
     """The title, and below it the lines of all panels, each name once."""
     named = {name: line for axes in shown for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     if not named:
@@ -135,11 +147,9 @@ def draw(axes: Axes, picture: Picture) -> None:
     axes.set_ylabel(y)
 
 
-def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture]) -> None:
+def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture]) -> list[Text]:
     """Charts that share their axes reach from zero to the longest and the highest of them; maps share their colours."""
     maps = [picture for picture in pictures if isinstance(picture, Cells)]
-    if maps:
-        _one_colour_scale(made, shown, maps)
     charts = [picture for picture in pictures if isinstance(picture, Chart)]
     if len(charts) == len(pictures):
         tops = [axes.get_ylim()[1] for axes in shown]
@@ -147,14 +157,17 @@ def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture])
         highest = max((float(np.nanmax(line.values)) for line in lines), default=0.0)
         shown[0].set_ylim(0, max([*tops, highest * 1.05]))
         shown[0].set_xlim(0, max(chart.until_s for chart in charts))
+    return _one_colour_scale(made, shown, maps) if maps else []
 
 
 def _chart(axes: Axes, chart: Chart) -> None:
     highest = 0.0
+    dashed = sum(not line.minor for line in chart.lines) <= MOST_DASHED
     for line in chart.lines:
         known = np.isfinite(line.values)
         time, value = thin(chart.time_s[known], line.values[known])
-        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": drawn(line.name)}
+        dash = _nth(DASHES, line.colour) if dashed else "-"
+        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"linestyle": dash, "label": drawn(line.name)}
         drawstyle = "steps-pre" if chart.steps else "default"
         axes.plot(time, value, color=COLOURS[line.colour % len(COLOURS)], drawstyle=drawstyle, **style)
         # A threshold far above all windows does not determine the scale.
@@ -203,10 +216,15 @@ def _mark(axes: Axes, marks: Sequence[Mark], end_s: float) -> int:
     return len(ends)
 
 
+def _nth(styles: Sequence[Any], number: int) -> Any:
+    """The style of a line. Lines that have one colour, because there are more than colours, differ in it."""
+    return styles[(number + number // len(COLOURS)) % len(styles)]
+
+
 def _points(axes: Axes, spec: Points) -> None:
     for number, one in enumerate(spec.series):
         y = np.array(one.y, float)
-        style = one.dash or "solid" if one.line else "none"
+        style = (one.dash or ("solid" if one.points else _nth(DASHES, one.colour))) if one.line else "none"
         colour = COLOURS[one.colour % len(COLOURS)]
         if one.low is not None and one.high is not None:
             apart = min(BESIDE, MOST_BESIDE / len(spec.series)) * (one.left is None)
@@ -217,14 +235,14 @@ def _points(axes: Axes, spec: Points) -> None:
                 xerr=_beside(one.x, one.left, one.right),
                 yerr=_beside(one.y, one.low, one.high),
                 transform=offset_copy(axes.transData, axes.get_figure(root=True), x=beside, units="points"),
-                linestyle=DASHES[number % len(DASHES)] if one.line else "none",
-                marker=MARKERS[number % len(MARKERS)],
+                linestyle=_nth(DASHES, number) if one.line else "none",
+                marker=_nth(MARKERS, number),
                 markersize=3.5,
                 linewidth=0.9,
                 elinewidth=0.8,
                 capsize=2,
                 color=colour,
-                label=drawn(one.name),
+                label=drawn(one.name, 60),
             )
             # Limits follow from data alone, and not from where these are drawn.
             reach = [(one.left or one.x, one.low), (one.x, y), (one.right or one.x, one.high)]
@@ -240,7 +258,7 @@ def _points(axes: Axes, spec: Points) -> None:
             # Dots of a thin line are hard to see.
             linewidth=1.3 if one.dash == "dotted" else 0.9,
             color=colour,
-            label=drawn(one.name),
+            label=drawn(one.name, 60),
         )
     axes.set_xscale("log" if spec.x.log else "linear")
     if spec.x.ticks:
@@ -251,7 +269,7 @@ def _points(axes: Axes, spec: Points) -> None:
     if spec.x.zero and not spec.x.log:
         axes.set_xlim(left=0)
     if spec.y.zero and not spec.y.log:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * axes.dataLim.y1 or 1.0)
     if spec.equal:
         most = max(axes.get_xlim()[1], axes.get_ylim()[1])
         axes.set_xlim(0, most)
@@ -270,20 +288,60 @@ def _beside(
 
 
 def _cells(axes: Axes, cells: Cells) -> None:
-    axes.imshow(np.array(cells.values, float), cmap="cividis", aspect="auto")
+    # Cells of vectors, and not an image: a file of PGF would need another file for it.
+    axes.pcolormesh(np.array(cells.values, float), cmap="cividis")
+    # Not inverted, which the axes of further panels would undo: they share it.
+    axes.set_ylim(len(cells.rows), 0)
+    axes.set_facecolor(UNDEFINED)
     axes.grid(visible=False)
-    axes.set_xticks(range(len(cells.columns)), [drawn(name, 20) for name in cells.columns], fontsize=7)
-    axes.set_yticks(range(len(cells.rows)), [drawn(name, 20) for name in cells.rows], fontsize=7)
+    axes.set_xticks(np.arange(len(cells.columns)) + 0.5, [drawn(name, 20) for name in cells.columns], fontsize=7)
+    axes.set_yticks(np.arange(len(cells.rows)) + 0.5, [drawn(name, 20) for name in cells.rows], fontsize=7)
 
 
-def _one_colour_scale(made: Figure, shown: Sequence[Axes], maps: Sequence[Cells]) -> None:
-    """One scale of colours for all maps, beside them, and the numbers in the cells."""
+def _one_colour_scale(made: Figure, shown: Sequence[Axes], maps: Sequence[Cells]) -> list[Text]:
+    """One scale of colours for all maps, beside them. Returns the numbers in the cells, with as many decimals for all."""
     every = np.concatenate([np.array(cells.values, float).ravel() for cells in maps])
     low, high = (float(np.nanmin(every)), float(np.nanmax(every)))
+    # Three digits of the largest.
+    decimals = max(0, 2 - math.floor(math.log10(max(abs(low), abs(high)) or 1.0)))
+    texts = []
     for axes, cells in zip(shown, maps, strict=True):
-        axes.images[0].set_clim(low, high)
+        axes.collections[0].set_clim(low, high)
         for (row, column), value in np.ndenumerate(np.array(cells.values, float)):
-            if np.isfinite(value):
-                shade = "white" if value < (low + high) / 2 else "black"
-                axes.text(column, row, f"{value:#.3g}".rstrip("."), ha="center", va="center", fontsize=7, color=shade)
-    made.colorbar(shown[0].images[0], ax=list(shown), label=label(maps[0].title, maps[0].unit), fraction=0.05)
+            text = f"{value:.{decimals}f}" if np.isfinite(value) else "-"
+            shade = "white" if value < (low + high) / 2 else "black"
+            texts.append(axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=shade))
+    bar = made.colorbar(shown[0].collections[0], ax=list(shown), label=drawn(maps[0].z, 60), fraction=0.05)
+    # Quadrangles, too; without edges of their colour a viewer shows gaps between them.
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face")
+    return texts
+
+
+def turn(made: Figure, shown: Sequence[Axes]) -> None:
+    """Turn the names below axes if those of the last would overlap, and leave out those that still have no room."""
+    made.draw_without_rendering()
+    last = shown[-1]
+    boxes = [text.get_window_extent() for text in last.get_xticklabels() if text.get_text()]
+    if any(one.padded(2).overlaps(other) for one, other in pairwise(sorted(boxes, key=lambda box: box.x0))):
+        every = math.ceil(len(boxes) * (max(box.height for box in boxes) + 1) / last.get_window_extent().width)
+        ticks, names = last.get_xticks(), [text.get_text() for text in last.get_xticklabels()]
+        for axes in shown:
+            axes.set_xticks(ticks[::every], names[::every])
+            axes.tick_params(axis="x", rotation=90)
+        rows = len({axes.get_position().y0 for axes in shown if axes.xaxis.get_tick_params()["labelbottom"]})
+        made.set_figheight(made.get_figheight() + rows * max(box.width for box in boxes) / made.dpi)
+
+
+def _number(made: Figure, axes: Axes, cells: Cells, texts: Sequence[Text]) -> None:
+    """Leave the numbers out of cells that are too small for them."""
+    made.draw_without_rendering()
+    box = axes.get_window_extent()
+    room = np.array([box.width / len(cells.columns), box.height / len(cells.rows)]) - 2
+    for size in NUMBERS:
+        for text in texts:
+            text.set_fontsize(size)
+        if all((text.get_window_extent().size < room).all() for text in texts):
+            return
+    for text in texts:
+        text.remove()

@@ -5,36 +5,22 @@ from dataclasses import dataclass
 from functools import partial
 
 from elephan import _core
-from elephan.api.pictures import across, many, over_time
-from elephan.api.pictures.data import Picture, Runs
-from elephan.api.pictures.many import Panels
+from elephan.api.pictures import across, over_time
+from elephan.api.pictures.data import Picture
 from elephan.api.pictures.samples import Recorded
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of picture: what it shows, and how its data come from a run, or from the runs of a sweep or a comparison.
+    """A kind of picture: what it shows, and how its data come from a run.
 
-    Both raise `LackingError` for results that lack what the picture needs. None: there is no such picture of these.
+    That raises `LackingError` for a run that lacks what the picture needs.
     """
 
     name: str
     title: str
     meaning: str
-    run: Callable[[Recorded], Picture] | None = None
-    runs: Callable[[Runs], Panels] | None = None
-
-    def of_run(self, run: Recorded) -> Picture:
-        """Its data from a run. Raises `ScenarioError`."""
-        if self.run is None:
-            raise _core.ScenarioError(f"{self.name}: expected the results of a sweep, found a run")
-        return self.run(run)
-
-    def of_runs(self, runs: Runs) -> Panels:
-        """Its data from many runs, in panels with names. Raises `ScenarioError`."""
-        if self.runs is None:
-            raise _core.ScenarioError(f"{self.name}: expected the results of a run or a comparison, found a sweep")
-        return self.runs(runs)
+    of_run: Callable[[Recorded], Picture]
 
 
 KINDS = {
@@ -53,11 +39,9 @@ KINDS = {
         Kind(
             "delay-load",
             "Delay against load",
-            "Delay against the utilisation of the bottleneck: a point for each interval of a run, or each run of a sweep.",
+            "Delay against the utilisation of the bottleneck: a point for each interval of a run.",
             across.delay_load,
-            many.delay_load,
         ),
-        Kind("fairness-map", "Map of fairness", "Fairness over two swept keys.", runs=many.fairness_map),
         Kind(
             "phase",
             "Windows of two flows",

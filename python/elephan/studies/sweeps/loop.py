@@ -4,7 +4,7 @@ import json
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -416,8 +416,8 @@ class Sweep:
         """Estimates over repeats by setting, as tables; `chosen` is as for `elephan.studies.sweeps.table`."""
         return table(self.folder, **chosen)
 
-    def plot(self, metric: str = "goodput", over: str | None = None, **chosen: Any) -> Figure:
-        """Plot a metric over a key or another metric, with intervals; `chosen` is as for `elephan.studies.sweeps.plot`."""
+    def plot(self, metric: str = "goodput", over: Sequence[str] | str | None = None, **chosen: Any) -> Figure:
+        """Plot a metric over a key, another metric, or two keys; `chosen` is as for `elephan.studies.sweeps.plot`."""
         return plot(self.folder, metric, over, **chosen)
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:

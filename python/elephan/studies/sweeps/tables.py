@@ -10,6 +10,7 @@ import polars as pl
 
 from elephan._core import ScenarioError
 from elephan.api.metrics import METRICS, Centre, Metric, bounds
+from elephan.api.pictures.data import Runs
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import listed
@@ -58,19 +59,23 @@ class Selection:
         if of_flows:
             frame = flows.with_metrics(frame, of_flows).drop("summary", "scenario")
             short |= {name: name for name in of_flows}
-        for key, value in (where or {}).items():
-            column = names.find(key, short, "where")
-            kept = [
-                one
-                for one in frame[column].unique(maintain_order=True)
-                if names.same(names.shown(one), names.shown(value))
-            ]
-            if not kept:
-                known = ", ".join(map(names.shown, frame[column].unique(maintain_order=True)))
-                raise ScenarioError(f"where: {key}: expected one of {known}, found {value!r}")
-            frame = frame.filter(pl.Series([one in kept for one in frame[column]], dtype=pl.Boolean))
+        frame = _kept(frame, short, where or {})
         good = frame.filter(pl.col("status") == "ok")
         return cls(good, short, settings, len(frame) - len(good))
+
+    @classmethod
+    def of_runs(cls, runs: Runs, where: Mapping[str, Any] | None = None) -> "Selection":
+        """Runs that need not be those of a sweep, such as a comparison's, with `METRICS`; those that match `where`."""
+        columns = {
+            **{key: _one_type([row[k] for row in runs.settings]) for k, key in enumerate(runs.keys)},
+            **{
+                one.column: [None if (value := row[k]) is None else value / one.factor for row in runs.values]
+                for k, one in enumerate(METRICS)
+            },
+        }
+        settings = [key for key in runs.keys if key != "repeat"]
+        short = names.short_names(columns, settings, [])
+        return cls(_kept(pl.DataFrame(columns), short, where or {}), short, settings, 0)
 
     def column(self, wanted: str, what: str) -> str:
         """The column with this name."""
@@ -102,6 +107,26 @@ class Selection:
             raise ScenarioError(
                 f"{', '.join(mixed)}: expected it in {options}, found several values of it in one estimate"
             )
+
+
+def _kept(frame: pl.DataFrame, short: dict[str, str], where: Mapping[str, Any]) -> pl.DataFrame:
+    """The runs whose settings match `where`."""
+    for key, value in where.items():
+        column = names.find(key, short, "where")
+        kept = [
+            one for one in frame[column].unique(maintain_order=True) if names.same(names.shown(one), names.shown(value))
+        ]
+        if not kept:
+            known = ", ".join(map(names.shown, frame[column].unique(maintain_order=True)))
+            raise ScenarioError(f"where: {key}: expected one of {known}, found {value!r}")
+        frame = frame.filter(pl.Series([one in kept for one in frame[column]], dtype=pl.Boolean))
+    return frame
+
+
+def _one_type(values: Sequence[Any]) -> list[Any]:
+    """The values of a key that several results have, as text where their types differ."""
+    mixed = len({type(value) for value in values if value is not None}) > 1
+    return [names.shown(value) for value in values] if mixed else [*values]
 
 
 def metric_of(column: str, values: Sequence[float | None]) -> Metric:
