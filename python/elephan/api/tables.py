@@ -7,6 +7,7 @@ from typing import Any
 from elephan.api import changes
 from elephan.api.metrics import Metric, declared, metrics_of
 from elephan.api.part import Part
+from elephan.api.registry import cc_text
 from elephan.api.run import Run
 from elephan.api.summary import LinkSummary
 from elephan.base.table import Head, Table, text_heads
@@ -76,7 +77,7 @@ def together(run: Run) -> Table:
 def of_run(run: Run) -> list[Table]:
     """The tables of a run that are not empty."""
     summary, done = run.summary, run.summary.transfers
-    flows = [([f"{number}", flow.label], flow) for number, flow in enumerate(summary.flows, 1)]
+    flows = [([f"{number}", cc_text(flow.label)], flow) for number, flow in enumerate(summary.flows, 1)]
     hosts = [(texts, flow.host) for texts, flow in flows if flow.host is not None]
     made = (
         _table("Flows", ["flow", "label"], "FlowSummary", flows),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from elephan.api.registry import cc_text
 from elephan.base.numbers import number, significant
 from elephan.base.table import Head, Table, text_heads
 from elephan.paths.estimates import Value
@@ -48,7 +49,7 @@ def of_ways(ways: Sequence[Mapping[str, Any]], title: str, order: str = "") -> T
     times = [Value(**one["finish_s"]) for one in ways]
     rows = [
         [
-            str(one["cc"]),
+            cc_text(str(one["cc"])),
             "-" if one.get("is_in_rounds") else "yes" if one["paced"] or one["cc"] == "bbr" else "no",
             str(one["streams"]),
             span(time, times[0]),

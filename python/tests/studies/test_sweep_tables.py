@@ -211,3 +211,18 @@ def test_a_query_has_units_only_where_they_are_certain(grid: Path):
     assert units("select goodput / 1e6 as goodput from runs") == [""]
     assert units("select goodput from (select goodput / 1e6 as goodput from runs)") == [""]
     assert units("select srtt_s, cwnd_segments from flows limit 1") == ["s", "segments"]
+
+
+def test_tables_have_the_version_of_an_algorithm_and_records_its_name(tmp_path: Path):
+    document = {
+        "name": "versions", "duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flow": [{"cc": "reno"}],
+        "sweep": {"flow.cc": ["bbr", "reno"]},
+    }  # fmt: skip
+    done = elephan.sweep(document, tmp_path / "out").run()
+    (made,) = elephan.studies.sweeps.table(done.folder, metrics="goodput")
+    assert [row[0] for row in made.rows] == ["bbr (v3)", "reno"]
+    assert [one["flow.cc"] for one in records(done.folder, metrics=["goodput"])] == ["bbr", "reno"]
+    printed = call(
+        "run", "two-flows", "--set", "flow.cc=bbr", "--set", "duration=30s", "--out", tmp_path / "run"
+    ).stdout
+    assert printed.count("bbr (v3)") == 2

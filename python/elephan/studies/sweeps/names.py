@@ -5,6 +5,7 @@ from typing import Any
 
 from elephan._core import ScenarioError, one_of, quantity
 from elephan.api.metrics import METRICS
+from elephan.api.registry import cc_text
 
 # The suffix of a column's name, and its unit.
 UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
@@ -91,6 +92,11 @@ def same(one: str, other: str) -> bool:
     return one == other or ((number := quantity(one)) is not None and number == quantity(other))
 
 
+def titled(value: Any) -> str:
+    """A setting as tables and legends show it: an algorithm with its version, without the folder of its file."""
+    return cc_text(shown(value))
+
+
 def shown(value: Any) -> str:
-    """A setting as a table shows it."""
+    """A setting as text."""
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -149,7 +149,7 @@ def _maps(chosen: Selection, measured: str, keys: Sequence[str], by: Sequence[st
 
     return [
         (
-            ", ".join(f"{TITLES.get(key, key)} {names.shown(value)}" for key, value in zip(by, col, strict=True)),
+            ", ".join(f"{TITLES.get(key, key)} {names.titled(value)}" for key, value in zip(by, col, strict=True)),
             Cells(
                 f"{measured}-{'-'.join(keys)}",
                 f"{shown.title} over {x.label} and {y.label}: means over repeats",
@@ -190,7 +190,7 @@ def _scale(cells: Mapping[Place, Estimate], column: str) -> Metric:
 
 
 def _named(setting: Sequence[Any]) -> str:
-    return ", ".join(map(names.shown, setting))
+    return ", ".join(map(names.titled, setting))
 
 
 def _series(number: int, name: str, points: list[tuple[float, Estimate | None, Estimate]], *, line: bool) -> Series:
@@ -212,7 +212,7 @@ def _series(number: int, name: str, points: list[tuple[float, Estimate | None, E
 def axis(key: str, values: Sequence[Any]) -> tuple[Axis, dict[Any, float], dict[Any, str]]:
     """The axis of a key, and the place and the text of each of its values: that of a number, or a row of words."""
     numeric = all(number_of(value) is not None for value in values)
-    texts = {value: names.shown(value) for value in values}
+    texts = {value: names.titled(value) for value in values}
     units = {QUANTITY.sub(r"\2", text) for text in texts.values()}
     # A unit that all values have is that of the axis.
     if numeric and len(units) == 1 and (unit := units.pop()):

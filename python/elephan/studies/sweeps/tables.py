@@ -186,7 +186,7 @@ def table(
         """A table with a column for each pair of values of the columns' keys and metric."""
         places = [[(row, *column) for column in across] for row in row_values]
         left = text_heads(*row_keys)
-        lines = [[*map(names.shown, row), *map(text, line)] for row, line in zip(row_values, places, strict=True)]
+        lines = [[*map(names.titled, row), *map(text, line)] for row, line in zip(row_values, places, strict=True)]
         marked = frozenset(
             (k, len(left) + n) for k, line in enumerate(places) for n, place in enumerate(line) if place in best
         )
@@ -194,7 +194,7 @@ def table(
 
     if not col_keys:
         return [made("", [metric.head for metric in shown.values()], [((), metric) for metric in columns], NOTABLE)]
-    above = [Head(" ".join(map(names.shown, col))) for col in col_values]
+    above = [Head(" ".join(map(names.titled, col))) for col in col_values]
     mark = f"in its row {NOTABLE}" if any(_names_algorithms(key) for key in col_keys) else NOTABLE
     by = f"by {', '.join(row_keys)} and {', '.join(col_keys)}"
     return [
@@ -330,7 +330,7 @@ class Pairs:
         shown = metric_of(self.metric, [one for _, pair, _ in self.found for one in (pair.first, pair.second)])
         lines = [
             [
-                *map(names.shown, values),
+                *map(names.titled, values),
                 str(pair.pairs),
                 number(pair.first, shown.factor, shown.digits),
                 number(pair.second, shown.factor, shown.digits),
@@ -342,8 +342,9 @@ class Pairs:
             ]
             for values, pair, holm_p in self.found
         ]
-        heads = ("pairs", *self.both, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)")
-        title = f"{shown.head.line}: {' against '.join(self.both)}, paired by seed"
+        both = [*map(names.titled, self.both)]
+        heads = ("pairs", *both, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)")
+        title = f"{shown.head.line}: {' against '.join(both)}, paired by seed"
         return Table(title, [*text_heads(*self.others), *map(Head, heads)], lines)
 
     def records(self) -> list[dict[str, Any]]:
