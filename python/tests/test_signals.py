@@ -137,7 +137,7 @@ COMPARE = ("--rate", "1 Gbit/s", "--duration", "100000 s", "--repeat", "3")
         (signal.SIGTERM, 2, ("run", "scenario.toml", "--engine", "model")),
         (signal.SIGINT, 1, ("compare", *COMPARE)),
         (signal.SIGTERM, 3, ("compare", *COMPARE)),
-        (signal.SIGHUP, 2, ("recommend", "--duration", "100000 s")),
+        (signal.SIGHUP, 2, ("model", "rank", "--duration", "100000 s")),
         (signal.SIGTERM, 2, ("model", "response", "--cc", "reno", "--loss", ",".join(["1e-6"] * 100))),
         (signal.SIGINT, 2, ("model", "agreement", "--duration", "50000 s")),
         (signal.SIGTERM, 2, ("model", "plot", "response", "--most", "100000 s")),

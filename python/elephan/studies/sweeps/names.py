@@ -25,13 +25,6 @@ OF_A_RUN = {
     "summary": "Its figures as JSON.",
     "scenario": "Its scenario as JSON.",
 }
-# Figures that a sweep adds to those of a run's summary.
-STEADY = {
-    "warmup_s": "Start of the measuring window that MSER-5 takes for transient.",
-    "steady_goodput_bit_s": "Goodput of all flows after the warm-up.",
-    "steady_fairness": "Minimum of the flows' goodputs over their maximum, after the warm-up.",
-    "steady_jain": "Jain's index of the flows' goodputs after the warm-up.",
-}
 
 
 def unit(column: str) -> str:

@@ -15,6 +15,7 @@ from elephan.api.run import TABLES
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.columns import USUAL
 from elephan.studies.sweeps.dataset import Dataset, SweepError
+from elephan.studies.sweeps.worker import STEADY
 
 # Aggregates whose results have the unit of their column.
 KEEPS_UNIT = re.compile(r"(?:avg|mean|median|min|max|sum|stddev|stddev_samp)\((\w+)\)")
@@ -78,7 +79,7 @@ def example(folder: str | Path) -> str:
 def _columns(data: Dataset, *tables: str) -> dict[str, tuple[str, str]]:
     """The unit and the meaning of each column of these tables."""
     settings = data.description()["settings"]
-    own = names.OF_A_RUN | names.STEADY | {key: f"{key} of the scenario." for key in (*settings, *USUAL)}
+    own = names.OF_A_RUN | STEADY | {key: f"{key} of the scenario." for key in (*settings, *USUAL)}
 
     def of(column: str, part: str) -> tuple[str, str]:
         place = ("TransferSummary", column.removeprefix("transfers_")) if "transfers_" in column else (part, column)

@@ -18,7 +18,6 @@ from elephan.api.scenario import Scenario
 from elephan.engines.run import run as simulate
 from elephan.foreign import names
 from elephan.studies.statistics import mser5
-from elephan.studies.sweeps.names import STEADY
 
 
 class VersionMismatchError(RuntimeError):
@@ -43,6 +42,14 @@ MAKES_RESULTS = (
     "gym/policy.py",
     *("studies/statistics.py", "studies/sweeps/worker.py"),
 )
+
+# What `steady` finds, and what it means.
+STEADY = {
+    "warmup_s": "Start of the measuring window that MSER-5 takes for transient.",
+    "steady_goodput_bit_s": "Goodput of all flows after the warm-up.",
+    "steady_fairness": "Minimum of the flows' goodputs over their maximum, after the warm-up.",
+    "steady_jain": "Jain's index of the flows' goodputs after the warm-up.",
+}
 
 
 @functools.cache
