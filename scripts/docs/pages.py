@@ -297,7 +297,7 @@ def columns() -> str:
 
 def fields_of_classes() -> str:
     """What an algorithm in Python is told, and what it decides: types as in the stub of the extension module."""
-    stub = ast.parse((DOCS.parent / "python" / "elephan" / "_core.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse((Path(__file__).parents[2] / "python/elephan/_core.pyi").read_text(encoding="utf-8"))
     text = []
     for made in (elephan.cc.Report, elephan.cc.Loss, elephan.cc.Decision):
         (node,) = (one for one in stub.body if isinstance(one, ast.ClassDef) and one.name == made.__name__)
