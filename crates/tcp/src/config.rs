@@ -125,6 +125,10 @@ elephan_units::with_defaults! {
         /// and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
         /// `net.ipv4.tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`).
         pub compress: bool = false,
+        /// The first marked segment that an echo begins with, and the next, and one that tells of the sender's reduction (CWR), are
+        /// acknowledged at once, because its window may be small (Linux, net/ipv4/tcp_input.c, `__tcp_ecn_check_ce` and
+        /// `tcp_ecn_accept_cwr`).
+        pub quick_marks: bool = false,
     }
 }
 

@@ -27,6 +27,7 @@ impl Profile {
                     timeout: Time::from_millis(40),
                     quick: 16,
                     compress: true,
+                    quick_marks: true,
                 },
                 send_buffer_tuning: true,
                 // The largest window of a SYN.
@@ -53,6 +54,7 @@ impl Profile {
                     timeout: Time::from_millis(40),
                     quick: 8,
                     compress: false,
+                    quick_marks: false,
                 },
                 // tcp_init_cwnd (RFC 2414) with an MSS of 1096 to 1460 bytes.
                 initial_window: 3,

@@ -335,7 +335,7 @@ impl Endpoint {
         };
         let rtt = sender.rtt();
         Snapshot {
-            cwnd: sender.controller.cwnd(),
+            cwnd: sender.cwnd(),
             ssthresh: sender.controller.ssthresh(),
             srtt: rtt.srtt(),
             min_rtt: rtt.min(),

@@ -10,6 +10,8 @@ use crate::sequence;
 
 /// RFC 7323, section 5.5: TS.Recent is no longer valid after 24 days, because the peer's clock may wrap.
 const TS_RECENT_VALID: Time = Time::from_secs(24 * 86_400);
+/// Segments that Linux acknowledges at once when an echo begins (net/ipv4/tcp_input.c, `__tcp_ecn_check_ce`).
+const QUICK_AFTER_MARK: u32 = 2;
 /// RFC 5961, section 7: at most this number of challenge ACKs in this time.
 const CHALLENGES: (u32, Time) = (10, Time::from_secs(5));
 
@@ -197,10 +199,15 @@ impl Endpoint {
             self.echo_this(marked, now);
         } else {
             // RFC 3168, section 6.1.3: echo until the sender signals its reduction (CWR).
+            let quick = self.stack.config.delayed_ack.quick_marks;
             if segment.flags.contains(Flags::CWR) {
                 self.echo = false;
+                self.receiver.ack_now |= quick;
             }
-            self.echo |= marked && self.ecn;
+            if marked && self.ecn && !self.echo {
+                self.echo = true;
+                self.receiver.hurry(if quick { QUICK_AFTER_MARK } else { 0 });
+            }
         }
         let echo = self.age_of_echo(segment, now);
         let left = sequence::expand(segment.seq, origin, self.receiver.next());

@@ -96,7 +96,8 @@ impl Sender {
         if self.governed.is_some() {
             delivered.told = Some(self.note_prior());
         }
-        let mut before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        let mut before =
+            Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
         let was_dubious = self.settings.moderate && self.is_dubious();
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
@@ -142,7 +143,7 @@ impl Sender {
             // As if there had been no recovery: this ACK, too, counts towards growth.
             before.open = true;
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
-            if !before.open || self.rack.is_some() || !self.board.is_whole() {
+            if !self.phase.is_open() || self.rack.is_some() || !self.board.is_whole() {
                 lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
             }
         } else {
@@ -152,7 +153,7 @@ impl Sender {
             let says_nothing = ack.offset == before.una && !ack.has_data && ack.blocks.is_empty();
             self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
-        if !before.open && self.phase.is_open() {
+        if !before.open && !self.phase.is_recovery() {
             if let Phase::Open { dubious_until, .. } = &mut self.phase {
                 // Linux leaves the state of disorder when something above `next` is acknowledged.
                 *dubious_until = self.space.next + 1;
@@ -187,9 +188,9 @@ impl Sender {
     /// and showed no further loss.
     #[inline(never)]
     fn set_recovery_window(&mut self, bytes: u64, is_good: bool) {
-        let Phase::Sack(recovery) = &mut self.phase else { return };
+        let Some(window) = self.phase.window() else { return };
         let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
-        match &mut recovery.window {
+        match window {
             RecoveryWindow::Controller => {}
             RecoveryWindow::Proportional(prr) => prr.on_ack(bytes, pipe, ssthresh, mss, is_good),
             RecoveryWindow::Halving(halving) => {
@@ -288,11 +289,12 @@ impl Sender {
         self.begin_round();
         let state = self.state();
         let held_back = marked && !self.phase.is_restart();
-        let ends = !before.open && self.phase.is_open();
+        let ends = !before.open && !self.phase.is_recovery();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
         // An ACK that does not move the left edge over a segment counts for none.
         let grows = delivered.segments > 0
             && state != State::Recovery
+            && !matches!(self.phase, Phase::Cwr { .. })
             && !held_back
             && counts
             && self.is_window_limit();
@@ -354,6 +356,7 @@ impl Sender {
     /// The state that the controller is told.
     pub fn state(&self) -> State {
         match self.phase {
+            Phase::Cwr { .. } => State::Cwr,
             Phase::Sack(_) | Phase::Reno(_) => State::Recovery,
             Phase::Restart { .. } => State::Loss,
             Phase::Open { .. } => {

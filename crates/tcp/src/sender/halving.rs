@@ -22,9 +22,9 @@ impl Halving {
 
     /// An ACK left `in_flight` segments in flight.
     pub fn on_ack(&mut self, in_flight: f64, ssthresh: f64) {
-        // Counting reduces the window to half of ssthresh at most.
+        // Counting reduces the window to half of ssthresh at most, which is one segment or more.
         if self.second && self.cwnd > ssthresh / 2.0 {
-            self.cwnd -= 1.0;
+            self.cwnd = (self.cwnd - 1.0).max(1.0);
         }
         self.second = !self.second;
         self.cwnd = self.cwnd.min(in_flight + 1.0);

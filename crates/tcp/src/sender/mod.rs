@@ -268,6 +268,14 @@ impl Sender {
         &self.space
     }
 
+    /// The congestion window that a trace shows, in segments. While a reduction is proportional it is what is in flight and what
+    /// may be sent beyond that: Linux's `snd_cwnd` (`tcp_cwnd_reduction`).
+    pub fn cwnd(&self) -> f64 {
+        self.phase
+            .proportional()
+            .map_or_else(|| self.controller.cwnd(), |prr| self.segments(self.board.pipe() + prr.allowance()))
+    }
+
     /// RFC 6675's pipe, in bytes.
     pub fn pipe(&self) -> u64 {
         self.board.pipe()
@@ -295,7 +303,7 @@ impl Sender {
 
     /// Whether loss recovery is in progress.
     pub fn in_recovery(&self) -> bool {
-        !self.phase.is_open()
+        self.phase.is_recovery()
     }
 
     /// The application writes `bytes` more.

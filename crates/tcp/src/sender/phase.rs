@@ -15,6 +15,14 @@ pub enum Phase {
         /// Whether the last recovery was spurious may show until this is acknowledged.
         dubious_until: u64,
     },
+    /// A mark, or a full queue of the host's own device, reduces the window over a round trip, and nothing is known to be
+    /// lost: Linux's state CWR, for all but a window that is reduced at once.
+    Cwr {
+        /// It ends when something from here on is acknowledged.
+        until: u64,
+        /// The window meanwhile.
+        window: RecoveryWindow,
+    },
     /// Fast recovery with selective acknowledgments (RFC 6675).
     Sack(SackRecovery),
     /// Fast recovery by duplicate ACKs (RFC 5681, section 3.2; RFC 6582).
@@ -65,10 +73,34 @@ impl Phase {
     /// No loss recovery is in progress, and none has just ended.
     pub const OPEN: Self = Self::Open { repaired_until: None, dubious_until: 0 };
 
-    /// Whether no loss recovery is in progress.
+    /// Whether neither a loss recovery nor a reduction over a round trip is in progress.
     #[inline]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
+    }
+
+    /// Whether a loss recovery is in progress.
+    #[inline]
+    pub fn is_recovery(&self) -> bool {
+        !matches!(self, Self::Open { .. } | Self::Cwr { .. })
+    }
+
+    /// The state of a proportional reduction that is in progress.
+    pub fn proportional(&self) -> Option<&Prr> {
+        match self {
+            Self::Cwr { window: RecoveryWindow::Proportional(prr), .. }
+            | Self::Sack(SackRecovery { window: RecoveryWindow::Proportional(prr), .. }) => Some(prr),
+            _ => None,
+        }
+    }
+
+    /// The window of a reduction that is in progress.
+    #[inline]
+    pub fn window(&mut self) -> Option<&mut RecoveryWindow> {
+        match self {
+            Self::Cwr { window, .. } | Self::Sack(SackRecovery { window, .. }) => Some(window),
+            Self::Open { .. } | Self::Reno(_) | Self::Restart { .. } => None,
+        }
     }
 
     /// Whether fast recovery is in progress.
@@ -86,21 +118,27 @@ impl Phase {
         match self {
             Self::Sack(SackRecovery { retransmit_now, .. })
             | Self::Reno(RenoRecovery { retransmit_now, .. }) => *retransmit_now,
-            Self::Open { .. } | Self::Restart { .. } => false,
+            Self::Open { .. } | Self::Cwr { .. } | Self::Restart { .. } => false,
+        }
+    }
+}
+
+impl RecoveryWindow {
+    /// A reduction begins with `outstanding` bytes; `cwnd` was the window before.
+    pub fn new(reduction: WindowReduction, cwnd: f64, outstanding: u64) -> Self {
+        match reduction {
+            WindowReduction::AtOnce => Self::Controller,
+            WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
+                Self::Proportional(Prr::new(outstanding, reduction == WindowReduction::Prr))
+            }
+            WindowReduction::RateHalving => Self::Halving(Halving::new(cwnd)),
         }
     }
 }
 
 impl SackRecovery {
-    /// A recovery begins at `next`, with `outstanding` unacknowledged bytes; `cwnd` was the window before.
-    pub fn new(next: u64, reduction: WindowReduction, cwnd: f64, outstanding: u64) -> Self {
-        let window = match reduction {
-            WindowReduction::AtOnce => RecoveryWindow::Controller,
-            WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
-                RecoveryWindow::Proportional(Prr::new(outstanding, reduction == WindowReduction::Prr))
-            }
-            WindowReduction::RateHalving => RecoveryWindow::Halving(Halving::new(cwnd)),
-        };
+    /// A recovery begins at `next`.
+    pub fn new(next: u64, window: RecoveryWindow) -> Self {
         Self { recover: next, retransmit_now: true, rescued: false, window }
     }
 

@@ -42,6 +42,15 @@ impl Prr {
             let more = if progress || !self.safe { u64::from(mss) } else { 0 };
             (ssthresh - pipe).min(limit + more)
         };
+        if self.out == 0 {
+            // RFC 9937, section 6: the first segment leaves at once.
+            self.allowance = self.allowance.max(u64::from(mss));
+        }
+    }
+
+    /// Bytes that may be sent now.
+    pub fn allowance(&self) -> u64 {
+        self.allowance
     }
 
     /// Whether `bytes` more may be sent.

@@ -9,7 +9,7 @@ use elephan_cc::{Cause, Congestion, State, Undo};
 use elephan_units::Time;
 
 use super::acknowledge::Before;
-use super::phase::{Phase, RenoRecovery, SackRecovery};
+use super::phase::{Phase, RecoveryWindow, RenoRecovery, SackRecovery};
 use super::scoreboard::{DUP_THRESH, Delivered, is_later};
 use super::settings::Repair;
 use super::{Reduction, Sender};
@@ -55,6 +55,16 @@ impl Sender {
                 self.reduce(Cause::Loss, before.una, counters, now);
                 self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, before.pipe));
             }
+            Phase::Cwr { window, .. } if self.board.has_waiting() => {
+                // Linux's tcp_enter_recovery: the reduction that is in progress goes on.
+                self.phase = Phase::Sack(SackRecovery::new(next, window));
+                self.start_timer(now);
+            }
+            Phase::Cwr { until, .. } => {
+                if self.space.una > until {
+                    self.phase = Phase::OPEN;
+                }
+            }
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
@@ -81,7 +91,7 @@ impl Sender {
             WindowReduction::Prr => before.pipe,
             _ => self.space.outstanding(),
         };
-        SackRecovery::new(self.space.next, reduction, cwnd, flight)
+        SackRecovery::new(self.space.next, RecoveryWindow::new(reduction, cwnd, flight))
     }
 
     /// Losses that duplicate ACKs show (RFC 5681, section 3.2; RFC 6582, section 3.2).
@@ -124,7 +134,7 @@ impl Sender {
                     self.phase = Phase::Open { repaired_until: Some(recover), dubious_until: 0 };
                 }
             }
-            Phase::Sack(_) => {}
+            Phase::Cwr { .. } | Phase::Sack(_) => {}
         }
     }
 
@@ -173,7 +183,23 @@ impl Sender {
     pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
         if self.space.una > self.last_reduction.until {
             counters.ecn_events += 1;
-            self.reduce(Cause::Ecn, before.una, counters, now);
+            self.reduce_without_loss(before.una, counters, now);
+        }
+    }
+
+    /// A reduction where nothing is known to be lost, at an ACK before which everything below `una` was acknowledged. Linux
+    /// carries it out over a round trip (`tcp_enter_cwr`), beginning with the window before, and not with what is in flight
+    /// (`tcp_init_cwnd_reduction`).
+    fn reduce_without_loss(&mut self, una: u64, counters: &mut Counters, now: Time) {
+        let (cwnd, mss) = (self.controller.cwnd(), self.settings.mss);
+        self.reduce(Cause::Ecn, una, counters, now);
+        if let Repair::Sack { reduction, .. } = self.settings.repair
+            && reduction != WindowReduction::AtOnce
+            && self.phase.is_open()
+            && una < self.space.next
+        {
+            let window = RecoveryWindow::new(reduction, cwnd, (cwnd * f64::from(mss)) as u64);
+            self.phase = Phase::Cwr { until: self.space.next, window };
         }
     }
 
@@ -182,7 +208,7 @@ impl Sender {
     pub fn on_local_congestion(&mut self, counters: &mut Counters, now: Time) {
         if self.space.una > self.last_reduction.until {
             counters.stalls += 1;
-            self.reduce(Cause::Ecn, self.space.una, counters, now);
+            self.reduce_without_loss(self.space.una, counters, now);
             self.tell_state(now);
         }
     }

@@ -138,7 +138,7 @@ impl Sender {
             let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
             let again = self.timer.tries > 0;
             let answered = again || in_recovery || self.front_is_answered(now);
-            self.begin_frto(!answered && self.phase.is_open());
+            self.begin_frto(!answered && !self.phase.is_recovery());
             if answered {
                 if !again {
                     self.eifel.examined = None;

@@ -44,7 +44,8 @@ impl Sender {
         let Some(tlp) = &mut self.tlp else { return };
         tlp.due = false;
         self.timer.stop_loss_probe();
-        if tlp.probe.is_some() || !self.phase.is_open() || self.board.has_sacked() || self.board.is_empty() {
+        if tlp.probe.is_some() || self.phase.is_recovery() || self.board.has_sacked() || self.board.is_empty()
+        {
             return;
         }
         let pto = match (self.rtt.srtt(), self.board.len()) {
@@ -109,7 +110,7 @@ impl Sender {
         now: Time,
     ) {
         let Some(probe) = self.tlp.as_ref().and_then(|tlp| tlp.probe) else { return };
-        if !self.phase.is_open() {
+        if self.phase.is_recovery() {
             // The recovery's reduction is the reaction.
             self.forget_probe();
             return;

@@ -19,9 +19,10 @@ impl Sender {
                 let count = self.duplicates.map_or(0, |duplicates| duplicates.count.get());
                 cwnd + count.min(DUP_THRESH - 1) as f64
             }
-            Phase::Sack(SackRecovery { window: RecoveryWindow::Halving(halving), .. }) => halving.cwnd(),
+            Phase::Cwr { window: RecoveryWindow::Halving(halving), .. }
+            | Phase::Sack(SackRecovery { window: RecoveryWindow::Halving(halving), .. }) => halving.cwnd(),
             Phase::Reno(recovery) => cwnd + recovery.inflation,
-            Phase::Open { .. } | Phase::Sack(_) | Phase::Restart { .. } => cwnd,
+            Phase::Open { .. } | Phase::Cwr { .. } | Phase::Sack(_) | Phase::Restart { .. } => cwnd,
         };
         segments * f64::from(self.settings.mss)
     }
@@ -35,14 +36,16 @@ impl Sender {
                 self.space.outstanding().max(self.board.pipe())
             }
             Phase::Reno(_) => self.space.outstanding(),
-            Phase::Open { .. } | Phase::Sack(_) | Phase::Restart { .. } => self.board.pipe(),
+            Phase::Open { .. } | Phase::Cwr { .. } | Phase::Sack(_) | Phase::Restart { .. } => {
+                self.board.pipe()
+            }
         }
     }
 
     fn window_admits(&self, bytes: u64) -> bool {
-        match &self.phase {
-            Phase::Sack(SackRecovery { window: RecoveryWindow::Proportional(prr), .. }) => prr.admits(bytes),
-            _ => (self.in_flight() + bytes).cast_signed() as f64 <= self.allowance(),
+        match self.phase.proportional() {
+            Some(prr) => prr.admits(bytes),
+            None => (self.in_flight() + bytes).cast_signed() as f64 <= self.allowance(),
         }
     }
 
@@ -164,7 +167,7 @@ impl Sender {
         if !transmission.again {
             self.schedule_probe(now);
         }
-        if let Phase::Sack(SackRecovery { window: RecoveryWindow::Proportional(prr), .. }) = &mut self.phase {
+        if let Some(RecoveryWindow::Proportional(prr)) = self.phase.window() {
             prr.on_sent(bytes);
         }
         if let Some(pacer) = &mut self.pacer {

@@ -1,7 +1,8 @@
 //! Explicit congestion notification (RFC 3168).
 
 use crate::common::{IRS, ISS, Script, config, eager, ms};
-use elephan_tcp::{Config, Flags, Recovery, Segment};
+use elephan_cc::State;
+use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment, WindowReduction};
 use elephan_units::Time;
 
 fn ecn() -> Config {
@@ -44,6 +45,43 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
     assert!(!echoes(3, false, true));
     assert!(echoes(4, true, true));
     assert!(echoes(5, false, false));
+}
+
+#[test]
+fn an_echo_begins_at_once_where_marks_are_quick() {
+    // Linux, `__tcp_ecn_check_ce` and `tcp_ecn_accept_cwr`: the marked segment, the next, and one with CWR, do not wait for another.
+    for quick_marks in [false, true] {
+        let delayed_ack = DelayedAck { quick_marks, ..config().delayed_ack };
+        let mut tcp = Script::receiver(Config { delayed_ack, ..ecn() });
+        let mut acks = |number: u32, marked: bool, flags: Flags| {
+            tcp.marked = marked;
+            tcp.receive(Segment { len: 1000, flags, ..tcp.segment_at(number * 1000) });
+            tcp.take_all_bare().len()
+        };
+        let (plain, cwr) = (Flags::ACK, Flags::ACK | Flags::CWR);
+        let counts =
+            [acks(0, true, plain), acks(1, false, plain), acks(2, false, plain), acks(3, false, plain)];
+        assert_eq!(counts, if quick_marks { [1, 1, 0, 1] } else { [0, 1, 0, 1] });
+        assert_eq!(acks(4, false, cwr), usize::from(quick_marks));
+    }
+}
+
+#[test]
+fn a_mark_reduces_over_a_round_trip_where_a_loss_does() {
+    // Linux, `tcp_enter_cwr`: 10 in flight, ssthresh 5, one new segment for two that arrive; above what was sent when it
+    // began it ends, and the window may grow.
+    let reduction = |window_reduction| {
+        let mut tcp = Script::sending(Config { window_reduction, ..ecn() }, 100);
+        tcp.ece = true;
+        tcp.until(100);
+        let windows: Vec<_> = [1, 3, 5, 7, 10].map(|offset| tcp.ack(offset).cwnd()).to_vec();
+        let sent = tcp.take_data().len();
+        tcp.ece = false;
+        tcp.until(200).ack(11);
+        (windows, sent, tcp.ssthresh(), tcp.end.snapshot().state)
+    };
+    assert_eq!(reduction(WindowReduction::Prr), (vec![10.0, 9.0, 8.0, 7.0, 5.0], 5, 5.0, State::Open));
+    assert_eq!(reduction(WindowReduction::AtOnce), (vec![5.0; 5], 5, 5.0, State::Open));
 }
 
 #[test]
