@@ -52,8 +52,10 @@ impl Sender {
                 self.phase = Phase::Sack(recovery.reduced(next, reduction, before.pipe));
             }
             Phase::Restart { .. } if unanswered => {
+                let flight =
+                    if self.settings.halves_cwnd { self.bytes(self.controller.cwnd()) } else { before.pipe };
                 self.reduce(Cause::Loss, before.una, counters, now);
-                self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, before.pipe));
+                self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, flight));
             }
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
@@ -77,6 +79,8 @@ impl Sender {
     /// A recovery that begins now; `cwnd` is the window before its reduction.
     fn recovery(&self, reduction: WindowReduction, cwnd: f64, before: Before) -> SackRecovery {
         let flight = match reduction {
+            // Linux (`tcp_init_cwnd_reduction`): RecoverFS is the window.
+            WindowReduction::Prr if self.settings.halves_cwnd => self.bytes(cwnd),
             // RFC 9937, section 6: without what was selectively acknowledged before this ACK.
             WindowReduction::Prr => before.pipe,
             _ => self.space.outstanding(),
