@@ -205,6 +205,9 @@ elephan_units::with_defaults! {
         /// Minimum of the timeout's variance term: RTO = SRTT + max(4 RTTVAR, this). Linux bounds this term, by 200 ms, and not
         /// the timeout (`TCP_RTO_MIN`).
         pub rto_variance_min: Time = Time::ZERO,
+        /// What is added to the reordering timer of RACK, and to the two round trips of a tail loss probe, where more than one
+        /// segment is outstanding, because a kernel's timers are coarse (Linux, `TCP_TIMEOUT_MIN_US`: 2 ms).
+        pub timer_margin: Time = Time::ZERO,
         /// Timestamps (RFC 7323), with PAWS.
         pub timestamps: bool = true,
         /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.

@@ -121,6 +121,7 @@ impl Sender {
         let Some(rack) = &self.rack else { return (None, None) };
         let wait = self.patience(rack);
         let found = self.board.detect_overdue(wait, now);
+        let wait = wait.saturating_add(self.settings.timer_margin);
         self.timer.set_reordering(found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait)));
         (found.lost, found.lost_again)
     }

@@ -2,6 +2,7 @@
 //! is open.
 
 use elephan_cc::Undo;
+use elephan_units::Time;
 
 use crate::config::{AfterIdle, ByteCounting, Config, Recovery, SsthreshBase, WindowReduction};
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub frto: bool,
     /// Whether spurious retransmissions are detected by timestamps.
     pub eifel: bool,
+    /// What a kernel's coarse timers add to those of RACK and of tail loss probes.
+    pub timer_margin: Time,
     /// Whether both ends use ECN.
     pub ecn: bool,
     /// Maximum number of segments sent back to back for each ACK.
@@ -79,6 +82,7 @@ impl Settings {
             timestamps: config.timestamps,
             frto: config.frto,
             eifel: config.eifel,
+            timer_margin: config.timer_margin,
             ecn: config.ecn,
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
             initial_window: config.initial_window,
