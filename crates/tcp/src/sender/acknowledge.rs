@@ -31,7 +31,7 @@ impl Sender {
     ///
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
-    /// - `cwnd` is not moderated at this ACK;
+    /// - `cwnd` is not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
     /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
@@ -126,6 +126,7 @@ impl Sender {
             && !ack.has_data
             && self.space.outstanding() > 0
             && if sack { delivered.bytes > 0 } else { !window_changed };
+        let counted = self.counted(&delivered, advanced, ack.blocks.first().filter(|_| duplicate_reported));
         if advanced {
             self.duplicates = None;
         } else if duplicate {
@@ -165,13 +166,13 @@ impl Sender {
             self.on_ece(before, counters, now);
         }
         if !self.phase.is_open() {
-            self.set_recovery_window(delivered.bytes, advanced && !lost_more);
+            self.set_recovery_window(counted, advanced && !lost_more);
         }
         if self.governed.is_some() {
             self.tell_state(now);
         }
         if delivered.bytes > 0 || advanced {
-            self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
+            self.tell_controller(&delivered, counted, rtt, before, ack.ece, counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {
             let says_nothing = !advanced && !ack.has_data && !window_changed;
@@ -180,6 +181,24 @@ impl Sender {
         self.restart_timer(advanced, now);
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(now);
+        }
+    }
+
+    /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, a `duplicate` that the
+    /// ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a segment, which the
+    /// next ACK does not count again (`tcp_remove_reno_sacks`).
+    #[inline]
+    fn counted(&self, delivered: &Delivered, advanced: bool, duplicate: Option<&(u64, u64)>) -> u64 {
+        let bytes = delivered.bytes;
+        if self.settings.byte_counting != ByteCounting::Delivered {
+            return bytes;
+        }
+        let mss = u64::from(self.settings.mss);
+        match self.duplicates {
+            Some(duplicates) if advanced && !self.settings.sack() => {
+                bytes.saturating_sub(duplicates.count.get() * mss).max(bytes.min(mss))
+            }
+            _ => bytes + duplicate.map_or(0, |&(left, right)| (right - left).div_ceil(mss).max(1) * mss),
         }
     }
 
@@ -268,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// Passes an ACK of new data on to the controller.
+    /// Passes an ACK of new data, which counts for `counted` bytes, on to the controller.
     ///
     /// The window grows only if it was the limit at some time in the last round trip; in slow start, if more
     /// than half of it was outstanding (RFC 7661, section 4.3, in Linux's form, `tcp_is_cwnd_limited`). It does
@@ -276,9 +295,11 @@ impl Sender {
     /// it grow at an ACK that echoes a mark (RFC 3168, section 6.1.2), except in the recovery after a
     /// timeout: only new data can tell the peer that the window was reduced, and until then the echo carries
     /// no new information.
+    #[expect(clippy::too_many_arguments)]
     fn tell_controller(
         &mut self,
         delivered: &Delivered,
+        counted: u64,
         rtt: Option<Time>,
         before: Before,
         marked: bool,
@@ -296,7 +317,7 @@ impl Sender {
             && !held_back
             && counts
             && self.is_window_limit();
-        let growth = if grows { self.worth(delivered.bytes, delivered.cumulative) } else { 0.0 };
+        let growth = if grows { self.worth(counted, delivered.cumulative) } else { 0.0 };
         if let Some(Arrivals { count, latest }) = delivered.told {
             let delivery = Delivery {
                 growth,
