@@ -8,8 +8,9 @@ use elephan_units::Time;
 use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{age, sent_by, ticks};
-use super::scoreboard::{Arrivals, Delivered};
+use super::scoreboard::{Arrivals, DUP_THRESH, Delivered};
 use super::settings::Repair;
+use super::undo::Spurious;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
 use crate::report::Counters;
@@ -101,12 +102,15 @@ impl Sender {
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
         let advanced = ack.offset > self.space.una;
+        // Of what an ACK delivers, cumulative acknowledgment comes last (Linux, `tcp_ack`).
+        let mut last = None;
         if advanced {
             self.space.una = ack.offset;
             if self.rack.is_some() {
                 delivered.echoed = ack.echoed.and_then(|echo| sent_by(echo, now));
             }
             self.board.acknowledge(ack.offset, &mut delivered);
+            last = delivered.last;
             counters.bytes_acked += delivered.cumulative;
             self.timer.tries = 0;
             self.timer.front_is_due = false;
@@ -118,7 +122,9 @@ impl Sender {
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
         if self.rack.is_some() {
-            self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack.blocks), now);
+            let duplicate =
+                ack.blocks.first().filter(|_| duplicate_reported && !self.is_of_probe(ack.blocks));
+            self.update_rack(&delivered, last.or(delivered.last), duplicate.map(|block| block.0), now);
         }
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
@@ -134,14 +140,23 @@ impl Sender {
         }
 
         let mut lost_more = false;
-        if duplicate_reported && self.undo.is_spurious()
-            || self.frto.is_some()
-                && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
-            || advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(ack.echoed)
+        let found = if duplicate_reported && self.undo.is_spurious() {
+            Some(Spurious::Reported)
+        } else if self.frto.is_some()
+            && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
         {
-            self.undo_reduction(counters, now);
-            // As if there had been no recovery: this ACK, too, counts towards growth.
-            before.open = true;
+            Some(Spurious::Delayed)
+        } else if advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(ack.echoed) {
+            Some(self.take_delay(before.una))
+        } else {
+            None
+        };
+        if let Some(found) = found {
+            if found != Spurious::Awaited {
+                lost_more = self.undo_spurious(found, before, counters, now);
+                // As if there had been no recovery: this ACK, too, counts towards growth.
+                before.open = true;
+            }
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
             if !before.open || self.rack.is_some() || !self.board.is_whole() {
                 lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
@@ -154,6 +169,7 @@ impl Sender {
             self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
         if !before.open && self.phase.is_open() {
+            self.eifel.examined = None;
             if let Phase::Open { dubious_until, .. } = &mut self.phase {
                 // Linux leaves the state of disorder when something above `next` is acknowledged.
                 *dubious_until = self.space.next + 1;
@@ -311,8 +327,12 @@ impl Sender {
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && self.phase.is_open();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
-        // An ACK that does not move the left edge over a segment counts for none.
-        let grows = delivered.segments > 0
+        // An ACK that does not move the left edge over a segment counts for none, unless segments were overtaken further than
+        // three places before: then order says nothing (Linux, `tcp_may_raise_cwnd`).
+        let in_any_order = self.settings.byte_counting == ByteCounting::Delivered
+            && delivered.bytes > 0
+            && self.reordering() > DUP_THRESH;
+        let grows = (delivered.segments > 0 || in_any_order)
             && state != State::Recovery
             && !held_back
             && counts

@@ -41,7 +41,9 @@ impl Sender {
         match self.phase {
             Phase::Open { .. } if self.board.has_waiting() => {
                 let cwnd = self.controller.cwnd();
-                if unanswered {
+                // In Linux what is lost after an undo is another event, also if it was found before.
+                let undone = !self.settings.reduce_again && self.space.una >= self.last_reduction.until;
+                if unanswered || undone {
                     self.reduce(Cause::Loss, before.una, counters, now);
                 }
                 self.phase = Phase::Sack(self.recovery(reduction, cwnd, before));
@@ -259,16 +261,17 @@ impl Sender {
         self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST);
     }
 
-    /// Undoes the last reduction.
+    /// Undoes the last reduction; `unmarks` says whether what was lost is so no longer.
     #[inline(never)]
-    pub(super) fn undo_reduction(&mut self, counters: &mut Counters, now: Time) {
+    pub(super) fn undo_reduction(&mut self, unmarks: bool, counters: &mut Counters, now: Time) {
         counters.undos += 1;
         self.undo.disarm();
         (self.frto, self.eifel.examined) = (None, None);
         self.controller.undo(self.settings.undo, now);
         self.note_undo();
         self.rtt.forget_back_off();
-        if self.rack.is_some() {
+        if !unmarks {
+        } else if self.rack.is_some() {
             self.board.nothing_is_overdue();
         } else {
             self.board.nothing_is_lost();

@@ -148,6 +148,11 @@ impl Sender {
             } else {
                 self.reduce(Cause::Timeout, self.space.una, counters, now);
             }
+            if self.phase.is_open()
+                && let Some(rack) = &mut self.rack
+            {
+                rack.distrust(self.board.sacked());
+            }
             self.lose_at_timeout(now);
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;

@@ -1,5 +1,25 @@
 //! Undo of a reduction that D-SACK shows to have been spurious (RFC 3708, section 2): every retransmission
-//! since that reduction was reported as a duplicate.
+//! since that reduction was reported as a duplicate. And what every undo does, whatever showed it.
+
+use elephan_cc::Undo as Restored;
+use elephan_units::Time;
+
+use super::Sender;
+use super::acknowledge::Before;
+use super::phase::{Phase, SackRecovery};
+use super::settings::Repair;
+use crate::report::Counters;
+
+/// What an ACK shows of the last reduction: it was spurious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spurious {
+    /// Every retransmission was reported as a duplicate.
+    Reported,
+    /// An original arrived late.
+    Delayed,
+    /// The same, but other retransmissions of the recovery are in flight, which may be needed.
+    Awaited,
+}
 
 /// State of the retransmissions since the first reduction of a recovery.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,5 +73,57 @@ impl Undo {
     /// The last reduction was undone, or is not to be.
     pub fn disarm(&mut self) {
         self.armed = false;
+    }
+}
+
+impl Sender {
+    /// Whether recoveries are undone as in Linux 4.10 and later.
+    pub(super) fn undoes_as_linux(&self) -> bool {
+        self.settings.undo == Restored::Windows
+    }
+
+    /// The echo of an ACK, before which the left edge was `una`, shows that an original arrived late. In Linux, where this does not
+    /// end the recovery, it is noted as reordering, and nothing is undone, lost or retransmitted as long as other retransmissions
+    /// are in flight (`tcp_try_undo_partial`).
+    #[inline(never)]
+    pub(super) fn take_delay(&mut self, una: u64) -> Spurious {
+        let recover = match self.phase {
+            Phase::Sack(SackRecovery { recover, .. }) => recover,
+            Phase::Reno(recovery) => recovery.recover,
+            Phase::Open { .. } | Phase::Restart { .. } => return Spurious::Delayed,
+        };
+        if self.space.una >= recover || !self.undoes_as_linux() {
+            return Spurious::Delayed;
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.note_reordering(una, self.settings.mss);
+        }
+        if self.board.retransmitted() > 0 { Spurious::Awaited } else { Spurious::Delayed }
+    }
+
+    /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.
+    ///
+    /// In Linux what is missing is examined anew at once, and may be a reason for another recovery. After duplicate reports
+    /// it stays lost (`tcp_try_undo_dsack`), otherwise it is lost only if it is overdue (`tcp_undo_cwnd_reduction`).
+    #[inline(never)]
+    pub(super) fn undo_spurious(
+        &mut self,
+        found: Spurious,
+        before: Before,
+        counters: &mut Counters,
+        now: Time,
+    ) -> bool {
+        let as_linux = self.undoes_as_linux();
+        let stays = as_linux && found == Spurious::Reported && !self.phase.is_restart();
+        self.undo_reduction(!stays, counters, now);
+        if stays && let Some(rack) = &mut self.rack {
+            rack.extend();
+        }
+        match self.settings.repair {
+            Repair::Sack { fack, reduction, .. } if as_linux => {
+                self.repair_with_sack(fack, reduction, before, counters, now)
+            }
+            _ => false,
+        }
     }
 }

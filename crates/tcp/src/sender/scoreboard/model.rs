@@ -501,7 +501,7 @@ impl StateMachineTest for Board {
                 outcome.lost = found.lost;
                 outcome.lost_again = found.lost_again.map(|number| number.wrapping_sub(BEGIN));
                 // It may be later than it need be, but nothing is forgotten.
-                let latest = board.latest_arrived().1;
+                let latest = board.latest_sent_at;
                 assert_eq!(found.pending.is_some(), model.outcome.pending.is_some(), "pending");
                 assert!(found.pending >= model.outcome.pending && found.pending <= Some(latest));
                 outcome.pending = model.outcome.pending;

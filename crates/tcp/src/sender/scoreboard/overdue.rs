@@ -99,11 +99,6 @@ impl Scoreboard {
         })
     }
 
-    /// The latest transmission that is known to have arrived, and when it was sent.
-    pub fn latest_arrived(&self) -> (u32, Time) {
-        (self.latest_arrived, self.latest_sent_at)
-    }
-
     /// Offset after the highest segment that was selectively acknowledged, if any.
     pub fn highest_sacked(&self) -> Option<u64> {
         self.runs.last().map(|(_, right)| self.get(right - 1).end())
