@@ -138,7 +138,9 @@ impl Sender {
             let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
             let again = self.timer.tries > 0;
             let answered = again || in_recovery || self.front_is_answered(now);
-            self.begin_frto(!answered && self.phase.is_open());
+            let first = !answered && self.phase.is_open();
+            let in_linux = self.undoes_as_linux() && (again || self.phase.is_open());
+            self.begin_frto(first || in_linux);
             if answered {
                 if !again {
                     self.eifel.examined = None;
