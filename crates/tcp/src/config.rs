@@ -188,7 +188,8 @@ elephan_units::with_defaults! {
         /// (RFC 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when
         /// the recovery has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
         pub reduce_again: bool = true,
-        /// What an undo restores when a reduction turns out to have been spurious.
+        /// What an undo restores when a reduction turns out to have been spurious. With `windows`, Linux's rules also say when that
+        /// is so: F-RTO examines a second timeout too, Eifel any ACK of a recovery, and an undo awaits other retransmissions in flight.
         pub undo: Undo = Undo::State,
         /// Limited transmit (RFC 3042).
         pub limited_transmit: bool = true,

@@ -10,7 +10,6 @@ use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{age, sent_by, ticks};
 use super::scoreboard::{Arrivals, DUP_THRESH, Delivered};
 use super::settings::Repair;
-use super::undo::Spurious;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
 use crate::report::Counters;
@@ -132,7 +131,8 @@ impl Sender {
             && !ack.has_data
             && self.space.outstanding() > 0
             && if sack { delivered.bytes > 0 } else { !window_changed };
-        let counted = self.counted(&delivered, advanced, ack.blocks.first().filter(|_| duplicate_reported));
+        delivered.counted =
+            self.counted(&delivered, advanced, ack.blocks.first().filter(|_| duplicate_reported));
         if advanced {
             self.duplicates = None;
         } else if duplicate {
@@ -140,19 +140,9 @@ impl Sender {
         }
 
         let mut lost_more = false;
-        let found = if duplicate_reported && self.undo.is_spurious() {
-            Some(Spurious::Reported)
-        } else if self.frto.is_some()
-            && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
-        {
-            Some(Spurious::Delayed)
-        } else if advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(ack.echoed) {
-            Some(self.take_delay(before.una))
-        } else {
-            None
-        };
+        let found = self.find_spurious(advanced, duplicate, duplicate_reported, ack.echoed, &delivered);
         if let Some(found) = found {
-            if found != Spurious::Awaited {
+            if !self.is_awaited(found, before.una) {
                 lost_more = self.undo_spurious(found, before, counters, now);
                 // As if there had been no recovery: this ACK, too, counts towards growth.
                 before.open = true;
@@ -182,13 +172,13 @@ impl Sender {
             self.on_ece(before, counters, now);
         }
         if !self.phase.is_open() {
-            self.set_recovery_window(counted, advanced && !lost_more);
+            self.set_recovery_window(delivered.counted, advanced && !lost_more);
         }
         if self.governed.is_some() {
             self.tell_state(now);
         }
         if delivered.bytes > 0 || advanced {
-            self.tell_controller(&delivered, counted, rtt, before, ack.ece, counters, now);
+            self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {
             let says_nothing = !advanced && !ack.has_data && !window_changed;
@@ -303,7 +293,7 @@ impl Sender {
         }
     }
 
-    /// Passes an ACK of new data, which counts for `counted` bytes, on to the controller.
+    /// Passes an ACK of new data on to the controller.
     ///
     /// The window grows only if it was the limit at some time in the last round trip; in slow start, if more
     /// than half of it was outstanding (RFC 7661, section 4.3, in Linux's form, `tcp_is_cwnd_limited`). It does
@@ -311,11 +301,9 @@ impl Sender {
     /// it grow at an ACK that echoes a mark (RFC 3168, section 6.1.2), except in the recovery after a
     /// timeout: only new data can tell the peer that the window was reduced, and until then the echo carries
     /// no new information.
-    #[expect(clippy::too_many_arguments)]
     fn tell_controller(
         &mut self,
         delivered: &Delivered,
-        counted: u64,
         rtt: Option<Time>,
         before: Before,
         marked: bool,
@@ -337,7 +325,7 @@ impl Sender {
             && !held_back
             && counts
             && self.is_window_limit();
-        let growth = if grows { self.worth(counted, delivered.cumulative) } else { 0.0 };
+        let growth = if grows { self.worth(delivered.counted, delivered.cumulative) } else { 0.0 };
         if let Some(Arrivals { count, latest }) = delivered.told {
             let delivery = Delivery {
                 growth,

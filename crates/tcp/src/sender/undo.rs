@@ -6,7 +6,8 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::acknowledge::Before;
-use super::phase::{Phase, SackRecovery};
+use super::phase::{Phase, RenoRecovery, SackRecovery};
+use super::scoreboard::Delivered;
 use super::settings::Repair;
 use crate::report::Counters;
 
@@ -15,10 +16,10 @@ use crate::report::Counters;
 pub enum Spurious {
     /// Every retransmission was reported as a duplicate.
     Reported,
-    /// An original arrived late.
+    /// Data that was sent once arrived after a timeout.
+    Timeout,
+    /// An original arrived late, as the echoed timestamp says.
     Delayed,
-    /// The same, but other retransmissions of the recovery are in flight, which may be needed.
-    Awaited,
 }
 
 /// State of the retransmissions since the first reduction of a recovery.
@@ -82,23 +83,43 @@ impl Sender {
         self.settings.undo == Restored::Windows
     }
 
-    /// The echo of an ACK, before which the left edge was `una`, shows that an original arrived late. In Linux, where this does not
-    /// end the recovery, it is noted as reordering, and nothing is undone, lost or retransmitted as long as other retransmissions
-    /// are in flight (`tcp_try_undo_partial`).
+    /// Whether an ACK shows that the last reduction was spurious. `advanced` says whether it moved the left edge, `duplicate`
+    /// whether it is a duplicate ACK, and `reported` whether it reports a duplicate segment.
+    #[inline]
+    pub(super) fn find_spurious(
+        &mut self,
+        advanced: bool,
+        duplicate: bool,
+        reported: bool,
+        echoed: Option<u32>,
+        delivered: &Delivered,
+    ) -> Option<Spurious> {
+        if reported && self.undo.is_spurious() {
+            return Some(Spurious::Reported);
+        }
+        if self.frto.is_some() && self.frto_finds_spurious(advanced, duplicate, reported, delivered) {
+            return Some(Spurious::Timeout);
+        }
+        let delayed = advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(echoed);
+        delayed.then_some(Spurious::Delayed)
+    }
+
+    /// Whether an ACK, before which the left edge was `una`, does not undo the reduction yet. In Linux, an original that arrives late
+    /// and does not end the recovery is noted as reordering, and nothing is undone, lost or retransmitted as long as other
+    /// retransmissions are in flight (`tcp_try_undo_partial`).
     #[inline(never)]
-    pub(super) fn take_delay(&mut self, una: u64) -> Spurious {
+    pub(super) fn is_awaited(&mut self, found: Spurious, una: u64) -> bool {
         let recover = match self.phase {
-            Phase::Sack(SackRecovery { recover, .. }) => recover,
-            Phase::Reno(recovery) => recovery.recover,
-            Phase::Open { .. } | Phase::Restart { .. } => return Spurious::Delayed,
+            Phase::Sack(SackRecovery { recover, .. }) | Phase::Reno(RenoRecovery { recover, .. }) => recover,
+            Phase::Open { .. } | Phase::Restart { .. } => return false,
         };
-        if self.space.una >= recover || !self.undoes_as_linux() {
-            return Spurious::Delayed;
+        if found != Spurious::Delayed || self.space.una >= recover || !self.undoes_as_linux() {
+            return false;
         }
         if let Some(rack) = &mut self.rack {
             rack.note_reordering(una, self.settings.mss);
         }
-        if self.board.retransmitted() > 0 { Spurious::Awaited } else { Spurious::Delayed }
+        self.board.retransmitted() > 0
     }
 
     /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.

@@ -33,6 +33,8 @@ pub struct Delivered {
     pub echoed: Option<Time>,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
+    /// Payload bytes for which the ACK counts towards the growth of the window, and in a recovery.
+    pub counted: u64,
     /// Payload bytes newly acknowledged cumulatively, whether or not selectively before.
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
