@@ -272,7 +272,8 @@ impl Sender {
         self.rtt.forget_back_off();
         if !unmarks {
         } else if self.rack.is_some() {
-            self.board.nothing_is_overdue();
+            // Linux removes what it marks from the list that it examines (`tcp_rack_detect_loss`), but not at a timeout.
+            self.board.nothing_is_overdue(!self.undoes_as_linux() || self.phase.is_restart());
         } else {
             self.board.nothing_is_lost();
         }

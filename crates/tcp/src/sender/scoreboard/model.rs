@@ -509,7 +509,7 @@ impl StateMachineTest for Board {
             Step::FrontIsLost => board.front_is_lost(),
             Step::Timeout => board.all_is_lost(),
             Step::TimeoutOfOld { age } => board.old_is_lost(now.since(Time::from_millis(age))),
-            Step::Undo if model.by_time => board.nothing_is_overdue(),
+            Step::Undo if model.by_time => board.nothing_is_overdue(true),
             Step::Undo => board.nothing_is_lost(),
             Step::SendLost | Step::SendUnknown | Step::SendLast | Step::SendFront => {}
         }
