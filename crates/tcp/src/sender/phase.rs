@@ -31,6 +31,8 @@ pub struct SackRecovery {
     pub recover: u64,
     /// The first lost segment is to be sent now, regardless of the window.
     pub retransmit_now: bool,
+    /// Whether the last ACK showed that an original had arrived late: until the next one only new data is sent.
+    pub only_new: bool,
     /// Whether the rescue retransmission (RFC 6675, section 4, rule 4 of NextSeg) was used.
     pub rescued: bool,
     /// The window of the recovery.
@@ -101,7 +103,7 @@ impl SackRecovery {
             }
             WindowReduction::RateHalving => RecoveryWindow::Halving(Halving::new(cwnd)),
         };
-        Self { recover: next, retransmit_now: true, rescued: false, window }
+        Self { recover: next, retransmit_now: true, only_new: false, rescued: false, window }
     }
 
     /// The same after another reduction, when `next` was next to be sent and `pipe` bytes were in flight.
@@ -118,8 +120,7 @@ impl SackRecovery {
 
     /// A recovery that follows the slow start after a timeout: retransmissions wait for the window.
     pub fn after_restart(next: u64, reduction: WindowReduction, pipe: u64) -> Self {
-        let recovery =
-            Self { recover: next, retransmit_now: false, rescued: false, window: RecoveryWindow::Controller };
+        let recovery = Self { retransmit_now: false, ..Self::new(next, WindowReduction::AtOnce, 0.0, 0) };
         recovery.reduced(next, reduction, pipe)
     }
 }

@@ -34,6 +34,9 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) -> bool {
+        if let Phase::Sack(recovery) = &mut self.phase {
+            recovery.only_new = false;
+        }
         let (lost, lost_again) = self.detect_losses(fack, now);
         let unanswered = lost.is_some_and(|offset| offset >= self.last_reduction.until)
             || lost_again.is_some_and(|number| is_later(number, self.last_reduction.transmission));

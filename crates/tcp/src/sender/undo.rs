@@ -119,7 +119,11 @@ impl Sender {
         if let Some(rack) = &mut self.rack {
             rack.note_reordering(una, self.settings.mss);
         }
-        self.board.retransmitted() > 0
+        let awaited = self.board.retransmitted() > 0;
+        if let Phase::Sack(recovery) = &mut self.phase {
+            recovery.only_new = awaited;
+        }
+        awaited
     }
 
     /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.
