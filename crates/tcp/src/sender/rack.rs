@@ -49,7 +49,7 @@ impl Rack {
         Self { reordering: DUP_THRESH, steps: 1, ..Self::default() }
     }
 
-    /// What lies from `offset` on was not sent again, and arrived after segments above it (Linux,
+    /// What lies from `offset` on was not retransmitted, and arrived after segments above it (Linux,
     /// `tcp_check_sack_reordering`).
     pub fn note_reordering(&mut self, offset: u64, mss: u32) {
         if offset < self.fack {

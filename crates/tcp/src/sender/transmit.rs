@@ -62,7 +62,7 @@ impl Sender {
             .is_some_and(|(len, _)| self.space.has_room(u64::from(len)) || self.space.small_room().is_some())
     }
 
-    /// Whether there are lost segments to be sent again, at this ACK.
+    /// Whether there are lost segments to be retransmitted, at this ACK.
     #[inline]
     fn may_send_lost(&self) -> bool {
         self.board.has_waiting() && !matches!(self.phase, Phase::Sack(SackRecovery { only_new: true, .. }))

@@ -128,7 +128,7 @@ impl Sender {
 
     /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.
     ///
-    /// In Linux what is missing is examined anew at once, and may be a reason for another recovery. After duplicate reports
+    /// In Linux what is missing is examined again at once, and may be a reason for another recovery. After duplicate reports
     /// it stays lost (`tcp_try_undo_dsack`), otherwise it is lost only if it is overdue (`tcp_undo_cwnd_reduction`).
     #[inline(never)]
     pub(super) fn undo_spurious(
