@@ -192,7 +192,8 @@ elephan_units::with_defaults! {
         /// (RFC 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when
         /// the recovery has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
         pub reduce_again: bool = true,
-        /// What an undo restores when a reduction turns out to have been spurious.
+        /// What an undo restores when a reduction turns out to have been spurious. With `windows`, Linux's rules also say when that
+        /// is so: F-RTO examines a second timeout too, Eifel any ACK of a recovery, and an undo awaits other retransmissions in flight.
         pub undo: Undo = Undo::State,
         /// Limited transmit (RFC 3042).
         pub limited_transmit: bool = true,
@@ -209,6 +210,9 @@ elephan_units::with_defaults! {
         /// Minimum of the timeout's variance term: RTO = SRTT + max(4 RTTVAR, this). Linux bounds this term, by 200 ms, and not
         /// the timeout (`TCP_RTO_MIN`).
         pub rto_variance_min: Time = Time::ZERO,
+        /// What is added to the reordering timer of RACK, and to the two round trips of a tail loss probe, where more than one
+        /// segment is outstanding, because a kernel's timers are coarse (Linux, `TCP_TIMEOUT_MIN_US`: 2 ms).
+        pub timer_margin: Time = Time::ZERO,
         /// Timestamps (RFC 7323), with PAWS.
         pub timestamps: bool = true,
         /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.

@@ -35,6 +35,7 @@ impl Profile {
                 // TCP_RTO_MIN bounds the variance; the timeout itself is one tick at least.
                 rto_min: Time::from_millis(1),
                 rto_variance_min: Time::from_millis(200),
+                timer_margin: Time::from_millis(2),
                 after_idle: AfterIdle::Decay,
                 // Standard TCP's ssthresh is max(cwnd >> 1, 2) (net/ipv4/tcp_cong.c, tcp_reno_ssthresh).
                 quantisation: Quantisation::RoundDown,

@@ -157,7 +157,9 @@ impl Endpoint {
         if !says_nothing && !self.is_acceptable(segment, now) {
             return;
         }
-        if is_newest && segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
+        // What lies below the window is not recorded (RFC 7323, section 5.3, R2 and R3); the window begins at the last
+        // acknowledgment, as in Linux (`tcp_sequence`).
+        if is_newest && last_ack.wrapping_sub(segment.seq) < segment.seq_len().max(1) {
             (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         }
         if !says_nothing {

@@ -8,7 +8,7 @@ use elephan_units::Time;
 use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{age, sent_by, ticks};
-use super::scoreboard::{Arrivals, Delivered};
+use super::scoreboard::{Arrivals, DUP_THRESH, Delivered};
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
@@ -31,7 +31,7 @@ impl Sender {
     ///
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
-    /// - `cwnd` is not moderated at this ACK;
+    /// - `cwnd` is not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
     /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
@@ -102,12 +102,15 @@ impl Sender {
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
         let advanced = ack.offset > self.space.una;
+        // Of what an ACK delivers, cumulative acknowledgment comes last (Linux, `tcp_ack`).
+        let mut last = None;
         if advanced {
             self.space.una = ack.offset;
             if self.rack.is_some() {
                 delivered.echoed = ack.echoed.and_then(|echo| sent_by(echo, now));
             }
             self.board.acknowledge(ack.offset, &mut delivered);
+            last = delivered.last;
             counters.bytes_acked += delivered.cumulative;
             self.timer.tries = 0;
             self.timer.front_is_due = false;
@@ -119,7 +122,9 @@ impl Sender {
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
         if self.rack.is_some() {
-            self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack.blocks), now);
+            let duplicate =
+                ack.blocks.first().filter(|_| duplicate_reported && !self.is_of_probe(ack.blocks));
+            self.update_rack(&delivered, last.or(delivered.last), duplicate.map(|block| block.0), now);
         }
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
@@ -127,6 +132,8 @@ impl Sender {
             && !ack.has_data
             && self.space.outstanding() > 0
             && if sack { delivered.bytes > 0 } else { !window_changed };
+        delivered.counted =
+            self.counted(&delivered, advanced, ack.blocks.first().filter(|_| duplicate_reported));
         if advanced {
             self.duplicates = None;
         } else if duplicate {
@@ -134,14 +141,13 @@ impl Sender {
         }
 
         let mut lost_more = false;
-        if duplicate_reported && self.undo.is_spurious()
-            || self.frto.is_some()
-                && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
-            || advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(ack.echoed)
-        {
-            self.undo_reduction(counters, now);
-            // As if there had been no recovery: this ACK, too, counts towards growth.
-            before.open = true;
+        let found = self.find_spurious(advanced, duplicate, duplicate_reported, ack.echoed, &delivered);
+        if let Some(found) = found {
+            if !self.is_awaited(found, before.una) {
+                lost_more = self.undo_spurious(found, before, counters, now);
+                // As if there had been no recovery: this ACK, too, counts towards growth.
+                before.open = true;
+            }
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
             if !self.phase.is_open() || self.rack.is_some() || !self.board.is_whole() {
                 lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
@@ -154,6 +160,7 @@ impl Sender {
             self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
         if !before.open && !self.phase.is_recovery() {
+            self.eifel.examined = None;
             if let Phase::Open { dubious_until, .. } = &mut self.phase {
                 // Linux leaves the state of disorder when something above `next` is acknowledged.
                 *dubious_until = self.space.next + 1;
@@ -166,7 +173,7 @@ impl Sender {
             self.on_ece(before, counters, now);
         }
         if !self.phase.is_open() {
-            self.set_recovery_window(delivered.bytes, advanced && !lost_more);
+            self.set_recovery_window(delivered.counted, advanced && !lost_more);
         }
         if self.governed.is_some() {
             self.tell_state(now);
@@ -181,6 +188,24 @@ impl Sender {
         self.restart_timer(advanced, now);
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(now);
+        }
+    }
+
+    /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, a `duplicate` that the
+    /// ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a segment, which the
+    /// next ACK does not count again (`tcp_remove_reno_sacks`).
+    #[inline]
+    fn counted(&self, delivered: &Delivered, advanced: bool, duplicate: Option<&(u64, u64)>) -> u64 {
+        let bytes = delivered.bytes;
+        if self.settings.byte_counting != ByteCounting::Delivered {
+            return bytes;
+        }
+        let mss = u64::from(self.settings.mss);
+        match self.duplicates {
+            Some(duplicates) if advanced && !self.settings.sack() => {
+                bytes.saturating_sub(duplicates.count.get() * mss).max(bytes.min(mss))
+            }
+            _ => bytes + duplicate.map_or(0, |&(left, right)| (right - left).div_ceil(mss).max(1) * mss),
         }
     }
 
@@ -291,14 +316,18 @@ impl Sender {
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && !self.phase.is_recovery();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
-        // An ACK that does not move the left edge over a segment counts for none.
-        let grows = delivered.segments > 0
+        // An ACK that does not move the left edge over a segment counts for none, unless segments were overtaken further than
+        // three places before: then order says nothing (Linux, `tcp_may_raise_cwnd`).
+        let in_any_order = self.settings.byte_counting == ByteCounting::Delivered
+            && delivered.bytes > 0
+            && self.reordering() > DUP_THRESH;
+        let grows = (delivered.segments > 0 || in_any_order)
             && state != State::Recovery
             && !matches!(self.phase, Phase::Cwr { .. })
             && !held_back
             && counts
             && self.is_window_limit();
-        let growth = if grows { self.worth(delivered.bytes, delivered.cumulative) } else { 0.0 };
+        let growth = if grows { self.worth(delivered.counted, delivered.cumulative) } else { 0.0 };
         if let Some(Arrivals { count, latest }) = delivered.told {
             let delivery = Delivery {
                 growth,

@@ -3,7 +3,8 @@
 //! (RFC 4015).
 //!
 //! Linux compares with the first retransmission of a recovery too (net/ipv4/tcp_input.c, `tcp_packet_delayed`),
-//! also at later ACKs of the recovery, and leaves the retransmission timer as it is. Where a retransmission of an
+//! also at later ACKs of the recovery, and leaves the retransmission timer as it is; with `undo = "windows"` so does
+//! this module. Where a retransmission of an
 //! earlier recovery is still in flight, it compares with the first of that one (`tcp_retrans_stamp_cleanup`), and so
 //! does this module: its ACK has an older timestamp than the retransmissions of the new recovery, and says nothing of them.
 
@@ -48,12 +49,16 @@ impl Sender {
     /// timestamp than that of the retransmission.
     #[inline(never)]
     pub(super) fn eifel_finds_spurious(&mut self, echoed: Option<u32>) -> bool {
-        let Some(cause) = self.eifel.examined.take() else { return false };
+        let Some(cause) = self.eifel.examined else { return false };
+        let first_decides = !self.undoes_as_linux();
+        if first_decides {
+            self.eifel.examined = None;
+        }
         let (Some(stamp), Some(echo)) = (self.eifel.stamp, echoed.filter(|&echo| echo > 0)) else {
             return false;
         };
         let spurious = echo.wrapping_sub(stamp).cast_signed() < 0;
-        if spurious && cause == Cause::Timeout {
+        if spurious && cause == Cause::Timeout && first_decides {
             self.rtt.was_too_small();
         }
         spurious

@@ -2,8 +2,9 @@
 //! the first segment, if new data is sent in place of further retransmissions after the first of them.
 //!
 //! With SACK this is the RFC's section 3, without it section 2. Linux differs in two points (net/ipv4/tcp_input.c,
-//! `tcp_process_loss`): the first ACK that shows the arrival of a segment sent once decides already, without
-//! new data; and a timeout that follows another is examined too.
+//! `tcp_process_loss`, `tcp_enter_loss`): the first ACK that shows the arrival of a segment sent once decides already,
+//! without new data, and with SACK also one that covers the retransmission; and a timeout that follows another is
+//! examined too. With `undo = "windows"` this module has both.
 
 use elephan_units::Time;
 
@@ -33,7 +34,7 @@ pub enum Frto {
 }
 
 impl Sender {
-    /// A timeout: step 1. `may_be_spurious` says whether it is the first one and outside any recovery.
+    /// A timeout: step 1. `may_be_spurious` says whether it is to be examined.
     pub(super) fn begin_frto(&mut self, may_be_spurious: bool) {
         let begins = self.settings.frto && may_be_spurious;
         self.frto = begins.then_some(Frto::Retransmitted { recover: self.space.next });
@@ -51,6 +52,14 @@ impl Sender {
     ) -> bool {
         match self.frto {
             Some(_) if !self.phase.is_restart() => self.frto = None,
+            // Without SACK nothing tells which of the acknowledged segments the retransmission let arrive.
+            Some(Frto::Retransmitted { recover } | Frto::SendingNew { recover, .. })
+                if self.undoes_as_linux()
+                    && delivered.lowest < recover
+                    && (self.settings.sack() || delivered.ambiguous.is_none()) =>
+            {
+                return true;
+            }
             Some(Frto::Retransmitted { recover }) if advanced => {
                 let next = Frto::SendingNew { recover, left: NEW_SEGMENTS };
                 self.frto = (self.space.una < recover && self.may_send_new()).then_some(next);

@@ -336,6 +336,10 @@ impl Sender {
         )
     }
 
+    fn bytes(&self, segments: f64) -> u64 {
+        (segments * f64::from(self.settings.mss)) as u64
+    }
+
     fn segments(&self, bytes: u64) -> f64 {
         // The conversion of a signed number is one instruction.
         bytes.cast_signed() as f64 / f64::from(self.settings.mss)

@@ -39,6 +39,8 @@ pub struct SackRecovery {
     pub recover: u64,
     /// The first lost segment is to be sent now, regardless of the window.
     pub retransmit_now: bool,
+    /// Whether the last ACK showed that an original had arrived late: until the next one only new data is sent.
+    pub only_new: bool,
     /// Whether the rescue retransmission (RFC 6675, section 4, rule 4 of NextSeg) was used.
     pub rescued: bool,
     /// The window of the recovery.
@@ -139,7 +141,7 @@ impl RecoveryWindow {
 impl SackRecovery {
     /// A recovery begins at `next`.
     pub fn new(next: u64, window: RecoveryWindow) -> Self {
-        Self { recover: next, retransmit_now: true, rescued: false, window }
+        Self { recover: next, retransmit_now: true, only_new: false, rescued: false, window }
     }
 
     /// The same after another reduction, when `next` was next to be sent and `pipe` bytes were in flight.
@@ -156,8 +158,7 @@ impl SackRecovery {
 
     /// A recovery that follows the slow start after a timeout: retransmissions wait for the window.
     pub fn after_restart(next: u64, reduction: WindowReduction, pipe: u64) -> Self {
-        let recovery =
-            Self { recover: next, retransmit_now: false, rescued: false, window: RecoveryWindow::Controller };
+        let recovery = Self { retransmit_now: false, ..Self::new(next, RecoveryWindow::Controller) };
         recovery.reduced(next, reduction, pipe)
     }
 }

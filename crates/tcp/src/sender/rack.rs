@@ -26,15 +26,13 @@ const MAX_REORDERING: u64 = 300;
 /// What RACK keeps beside the scoreboard.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rack {
-    /// RACK.segment when the last ACK had been processed.
-    segment: u32,
     /// RACK.rtt: the round-trip time of the last segment that was delivered.
     rtt: Time,
     /// RACK.fack: offset after the highest segment that was delivered.
     fack: u64,
     /// RACK.reordering_seen.
     reordering_seen: bool,
-    /// The largest distance by which a segment was overtaken, in segments.
+    /// The largest distance by which a segment was overtaken, in segments; three at least.
     pub reordering: u64,
     /// RACK.dsack_round: a D-SACK counts again when this is acknowledged.
     dsack_round: Option<u64>,
@@ -50,34 +48,69 @@ impl Rack {
     pub fn new() -> Self {
         Self { reordering: DUP_THRESH, steps: 1, ..Self::default() }
     }
+
+    /// What lies from `offset` on was not retransmitted, and arrived after segments above it (Linux,
+    /// `tcp_check_sack_reordering`).
+    pub fn note_reordering(&mut self, offset: u64, mss: u32) {
+        if offset < self.fack {
+            self.reordering_seen = true;
+            let distance = (self.fack - offset).div_ceil(u64::from(mss));
+            self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
+        }
+    }
+
+    /// Duplicate reports have undone a recovery: a wider reordering window lasts for another one (Linux,
+    /// `tcp_try_undo_dsack`).
+    pub fn extend(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+
+    /// A timeout while segments are out of order, `sacked` of them known to have arrived: the degree of reordering was
+    /// overestimated (Linux, `tcp_enter_loss`).
+    pub fn distrust(&mut self, sacked: u64) {
+        if sacked >= DUP_THRESH {
+            self.reordering = DUP_THRESH;
+        }
+    }
 }
 
 impl Sender {
-    /// An ACK was taken into the scoreboard (RFC 8985, section 6.2, steps 1 to 4); `duplicate` says whether it
-    /// reported a duplicate that widens the reordering window.
+    /// An ACK was taken into the scoreboard (RFC 8985, section 6.2, steps 1 to 4); `last` is the last segment that it delivered,
+    /// and `duplicate` is where a duplicate begins that it reported, and that widens the reordering window.
     #[inline(never)]
-    pub(super) fn update_rack(&mut self, delivered: &Delivered, duplicate: bool, now: Time) {
+    pub(super) fn update_rack(
+        &mut self,
+        delivered: &Delivered,
+        last: Option<(u64, Time)>,
+        duplicate: Option<u64>,
+        now: Time,
+    ) {
         let Some(rack) = &mut self.rack else { return };
-        let (segment, sent_at) = self.board.latest_arrived();
-        if segment != rack.segment {
-            (rack.segment, rack.rtt) = (segment, now.since(sent_at));
-        } else if let Some(sent_at) = delivered.newest {
+        // Step 2: each segment that is delivered sets RACK.rtt.
+        if let Some((_, sent_at)) = last {
             rack.rtt = now.since(sent_at);
         }
         // Step 3. The order of what one ACK reports is not known: only what lies below earlier reports was
-        // overtaken.
-        if delivered.lowest < rack.fack {
-            rack.reordering_seen = true;
-            let distance = (rack.fack - delivered.lowest).div_ceil(u64::from(self.settings.mss));
-            rack.reordering = rack.reordering.max(distance.min(MAX_REORDERING));
-        }
+        // overtaken. Its distance is to the highest that is known now, as in Linux (`tcp_sacktag_write_queue`,
+        // `tcp_clean_rtx_queue`).
+        let overtaken = delivered.lowest < rack.fack;
         rack.fack = rack.fack.max(self.board.highest_sacked().unwrap_or(0)).max(self.space.una);
+        if overtaken {
+            rack.note_reordering(delivered.lowest, self.settings.mss);
+        }
+        // Linux: a retransmission that arrives after its original, selectively acknowledged, was due to reordering
+        // (`tcp_sacktag_one`).
+        if let Some(offset) =
+            duplicate.filter(|&offset| self.board.is_sacked_again(offset, self.settings.mss))
+        {
+            rack.note_reordering(offset, self.settings.mss);
+        }
         // Step 4: the window widens once for each round trip with a D-SACK.
         if rack.dsack_round.is_some_and(|end| self.space.una >= end) {
             rack.dsack_round = None;
         }
         // Linux: the duplicate is due to reordering only if any was seen (`tcp_dsack_seen`).
-        if duplicate && rack.reordering_seen && rack.dsack_round.is_none() {
+        if duplicate.is_some() && rack.reordering_seen && rack.dsack_round.is_none() {
             rack.dsack_round = Some(self.space.next);
             rack.steps = rack.steps.saturating_add(1);
             rack.persist = PERSIST;
@@ -97,7 +130,7 @@ impl Sender {
     /// How long after its transmission a segment is overdue: RACK.rtt and RACK.reo_wnd (section 6.2, step 4).
     fn patience(&self, rack: &Rack) -> Time {
         let is_eager =
-            !rack.reordering_seen && (!self.phase.is_open() || self.board.has_sacked_at_least(DUP_THRESH));
+            !rack.reordering_seen && (self.phase.is_recovery() || self.board.has_sacked_at_least(DUP_THRESH));
         let window = if is_eager {
             Time::ZERO
         } else {
@@ -121,6 +154,7 @@ impl Sender {
         let Some(rack) = &self.rack else { return (None, None) };
         let wait = self.patience(rack);
         let found = self.board.detect_overdue(wait, now);
+        let wait = wait.saturating_add(self.settings.timer_margin);
         self.timer.set_reordering(found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait)));
         (found.lost, found.lost_again)
     }
@@ -129,7 +163,7 @@ impl Sender {
     pub(super) fn on_reordering_timer(&mut self, counters: &mut Counters, now: Time) {
         let Repair::Sack { fack, reduction, .. } = self.settings.repair else { return };
         self.burst = 0;
-        let before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        let before = Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
         if self.repair_with_sack(fack, reduction, before, counters, now)
             && let Phase::Sack(recovery) = &mut self.phase
         {

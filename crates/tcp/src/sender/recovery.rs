@@ -34,6 +34,9 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) -> bool {
+        if let Phase::Sack(recovery) = &mut self.phase {
+            recovery.only_new = false;
+        }
         let (lost, lost_again) = self.detect_losses(fack, now);
         let unanswered = lost.is_some_and(|offset| offset >= self.last_reduction.until)
             || lost_again.is_some_and(|number| is_later(number, self.last_reduction.transmission));
@@ -41,7 +44,9 @@ impl Sender {
         match self.phase {
             Phase::Open { .. } if self.board.has_waiting() => {
                 let cwnd = self.controller.cwnd();
-                if unanswered {
+                // In Linux what is lost after an undo is another event, also if it was found before.
+                let undone = !self.settings.reduce_again && self.space.una >= self.last_reduction.until;
+                if unanswered || undone {
                     self.reduce(Cause::Loss, before.una, counters, now);
                 }
                 self.phase = Phase::Sack(self.recovery(reduction, cwnd, before));
@@ -52,8 +57,10 @@ impl Sender {
                 self.phase = Phase::Sack(recovery.reduced(next, reduction, before.pipe));
             }
             Phase::Restart { .. } if unanswered => {
+                let flight =
+                    if self.settings.halves_cwnd { self.bytes(self.controller.cwnd()) } else { before.pipe };
                 self.reduce(Cause::Loss, before.una, counters, now);
-                self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, before.pipe));
+                self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, flight));
             }
             Phase::Cwr { window, .. } if self.board.has_waiting() => {
                 // Linux's tcp_enter_recovery: the reduction that is in progress goes on.
@@ -87,6 +94,8 @@ impl Sender {
     /// A recovery that begins now; `cwnd` is the window before its reduction.
     fn recovery(&self, reduction: WindowReduction, cwnd: f64, before: Before) -> SackRecovery {
         let flight = match reduction {
+            // Linux (`tcp_init_cwnd_reduction`): RecoverFS is the window.
+            WindowReduction::Prr if self.settings.halves_cwnd => self.bytes(cwnd),
             // RFC 9937, section 6: without what was selectively acknowledged before this ACK.
             WindowReduction::Prr => before.pipe,
             _ => self.space.outstanding(),
@@ -244,7 +253,7 @@ impl Sender {
         self.note_reduction(cause);
         let undo = matches!(self.settings.repair, Repair::Sack { undo: true, .. });
         self.begin_eifel(cause);
-        self.undo.on_reduction(self.phase.is_open(), undo && cause != Cause::Ecn);
+        self.undo.on_reduction(!self.phase.is_recovery(), undo && cause != Cause::Ecn);
         if self.governed.is_some() {
             self.tell_congestion(cause, now);
             return;
@@ -281,17 +290,19 @@ impl Sender {
         self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST);
     }
 
-    /// Undoes the last reduction.
+    /// Undoes the last reduction; `unmarks` says whether what was lost is so no longer.
     #[inline(never)]
-    pub(super) fn undo_reduction(&mut self, counters: &mut Counters, now: Time) {
+    pub(super) fn undo_reduction(&mut self, unmarks: bool, counters: &mut Counters, now: Time) {
         counters.undos += 1;
         self.undo.disarm();
         (self.frto, self.eifel.examined) = (None, None);
         self.controller.undo(self.settings.undo, now);
         self.note_undo();
         self.rtt.forget_back_off();
-        if self.rack.is_some() {
-            self.board.nothing_is_overdue();
+        if !unmarks {
+        } else if self.rack.is_some() {
+            // Linux removes what it marks from the list that it examines (`tcp_rack_detect_loss`), but not at a timeout.
+            self.board.nothing_is_overdue(!self.undoes_as_linux() || self.phase.is_restart());
         } else {
             self.board.nothing_is_lost();
         }

@@ -2,6 +2,7 @@
 //! is open.
 
 use elephan_cc::Undo;
+use elephan_units::Time;
 
 use crate::config::{AfterIdle, ByteCounting, Config, Recovery, SsthreshBase, WindowReduction};
 
@@ -18,7 +19,8 @@ pub struct Settings {
     pub limited_transmit: bool,
     /// Whether dubious ACKs limit `cwnd` to the packets in flight.
     pub moderate: bool,
-    /// Whether plain ACKs may need more than the fast path: `cwnd` is moderated, or a governor needs to know of each segment.
+    /// Whether plain ACKs may need more than the fast path: `cwnd` is moderated, duplicate ACKs count as delivered segments, or
+    /// a governor needs to know of each segment.
     pub is_particular: bool,
     /// Whether a loss found during a recovery reduces the window again.
     pub reduce_again: bool,
@@ -34,6 +36,8 @@ pub struct Settings {
     pub frto: bool,
     /// Whether spurious retransmissions are detected by timestamps.
     pub eifel: bool,
+    /// What a kernel's coarse timers add to those of RACK and of tail loss probes.
+    pub timer_margin: Time,
     /// Whether both ends use ECN.
     pub ecn: bool,
     /// Maximum number of segments sent back to back for each ACK.
@@ -71,7 +75,7 @@ impl Settings {
             byte_counting: config.byte_counting,
             limited_transmit: config.limited_transmit,
             moderate: config.moderate_cwnd,
-            is_particular: config.moderate_cwnd,
+            is_particular: config.moderate_cwnd || config.byte_counting == ByteCounting::Delivered,
             reduce_again: config.reduce_again,
             undo: config.undo,
             halves_cwnd: config.ssthresh_base == SsthreshBase::Cwnd,
@@ -79,6 +83,7 @@ impl Settings {
             timestamps: config.timestamps,
             frto: config.frto,
             eifel: config.eifel,
+            timer_margin: config.timer_margin,
             ecn: config.ecn,
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
             initial_window: config.initial_window,

@@ -138,7 +138,9 @@ impl Sender {
             let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
             let again = self.timer.tries > 0;
             let answered = again || in_recovery || self.front_is_answered(now);
-            self.begin_frto(!answered && !self.phase.is_recovery());
+            let first = !answered && !self.phase.is_recovery();
+            let in_linux = self.undoes_as_linux() && (again || !self.phase.is_recovery());
+            self.begin_frto(first || in_linux);
             if answered {
                 if !again {
                     self.eifel.examined = None;
@@ -147,6 +149,11 @@ impl Sender {
                 self.note_reduction(Cause::Timeout);
             } else {
                 self.reduce(Cause::Timeout, self.space.una, counters, now);
+            }
+            if self.phase.is_open()
+                && let Some(rack) = &mut self.rack
+            {
+                rack.distrust(self.board.sacked());
             }
             self.lose_at_timeout(now);
             self.phase = Phase::Restart { recover: self.space.next };

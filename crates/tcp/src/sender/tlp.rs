@@ -37,8 +37,6 @@ impl Sender {
     /// New data was sent, or an ACK delivered data (section 7.2): (re)starts the probe timer. It does not run while a
     /// probe awaits its ACK, and when other timers are in charge: in a recovery, or where segments were
     /// selectively acknowledged.
-    ///
-    /// Linux adds 2 jiffies to two round trips, because its timer is coarse.
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Time) {
         let Some(tlp) = &mut self.tlp else { return };
@@ -51,7 +49,7 @@ impl Sender {
         let pto = match (self.rtt.srtt(), self.board.len()) {
             (Time::ZERO, _) => INITIAL_PTO,
             (srtt, 1) => srtt * 2 + MAX_ACK_DELAY,
-            (srtt, _) => srtt * 2,
+            (srtt, _) => srtt * 2 + self.settings.timer_margin,
         };
         self.timer.set_loss_probe(now.saturating_add(pto));
     }

@@ -65,6 +65,12 @@ impl Sender {
             .is_some_and(|(len, _)| self.space.has_room(u64::from(len)) || self.space.small_room().is_some())
     }
 
+    /// Whether there are lost segments to be retransmitted, at this ACK.
+    #[inline]
+    fn may_send_lost(&self) -> bool {
+        self.board.has_waiting() && !matches!(self.phase, Phase::Sack(SackRecovery { only_new: true, .. }))
+    }
+
     /// Whether a segment would be sent if pacing allowed it.
     pub(super) fn may_send_something(&self) -> bool {
         if self.burst >= self.settings.burst_limit {
@@ -77,7 +83,7 @@ impl Sender {
             || self.is_probe_due()
             || self.timer.front_is_due && self.board.has_waiting()
             || self.window_admits(u64::from(self.settings.mss))
-                && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown())
+                && (self.may_send_lost() || self.may_send_new() || self.may_send_unknown())
     }
 
     /// Whether a segment would be sent now.
@@ -219,7 +225,7 @@ impl Sender {
         if std::mem::take(&mut self.timer.front_is_due) {
             return self.board.next_lost().map(|id| self.retransmit(id, now));
         }
-        if !self.board.has_waiting() || !self.window_admits(u64::from(self.settings.mss)) {
+        if !self.may_send_lost() || !self.window_admits(u64::from(self.settings.mss)) {
             return None;
         }
         let id = self.board.next_lost()?;
@@ -229,7 +235,7 @@ impl Sender {
     #[inline(always)]
     fn poll_new(&mut self, now: Time) -> Option<Transmission> {
         let (mut len, mut fin) = self.next_new()?;
-        if !self.phase.is_open() && self.board.has_waiting() {
+        if !self.phase.is_open() && self.may_send_lost() {
             return None;
         }
         if !self.space.has_room(u64::from(len)) {

@@ -1,5 +1,26 @@
 //! Undo of a reduction that D-SACK shows to have been spurious (RFC 3708, section 2): every retransmission
-//! since that reduction was reported as a duplicate.
+//! since that reduction was reported as a duplicate. And what every undo does, whatever showed it.
+
+use elephan_cc::Undo as Restored;
+use elephan_units::Time;
+
+use super::Sender;
+use super::acknowledge::Before;
+use super::phase::{Phase, RenoRecovery, SackRecovery};
+use super::scoreboard::Delivered;
+use super::settings::Repair;
+use crate::report::Counters;
+
+/// What an ACK shows of the last reduction: it was spurious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spurious {
+    /// Every retransmission was reported as a duplicate.
+    Reported,
+    /// Data that was sent once arrived after a timeout.
+    Timeout,
+    /// An original arrived late, as the echoed timestamp says.
+    Delayed,
+}
 
 /// State of the retransmissions since the first reduction of a recovery.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,5 +74,81 @@ impl Undo {
     /// The last reduction was undone, or is not to be.
     pub fn disarm(&mut self) {
         self.armed = false;
+    }
+}
+
+impl Sender {
+    /// Whether recoveries are undone as in Linux 4.10 and later.
+    pub(super) fn undoes_as_linux(&self) -> bool {
+        self.settings.undo == Restored::Windows
+    }
+
+    /// Whether an ACK shows that the last reduction was spurious. `advanced` says whether it moved the left edge, `duplicate`
+    /// whether it is a duplicate ACK, and `reported` whether it reports a duplicate segment.
+    #[inline]
+    pub(super) fn find_spurious(
+        &mut self,
+        advanced: bool,
+        duplicate: bool,
+        reported: bool,
+        echoed: Option<u32>,
+        delivered: &Delivered,
+    ) -> Option<Spurious> {
+        if reported && self.undo.is_spurious() {
+            return Some(Spurious::Reported);
+        }
+        if self.frto.is_some() && self.frto_finds_spurious(advanced, duplicate, reported, delivered) {
+            return Some(Spurious::Timeout);
+        }
+        let delayed = advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(echoed);
+        delayed.then_some(Spurious::Delayed)
+    }
+
+    /// Whether an ACK, before which the left edge was `una`, does not undo the reduction yet. In Linux, an original that arrives late
+    /// and does not end the recovery is noted as reordering, and nothing is undone, lost or retransmitted as long as other
+    /// retransmissions are in flight (`tcp_try_undo_partial`).
+    #[inline(never)]
+    pub(super) fn is_awaited(&mut self, found: Spurious, una: u64) -> bool {
+        let recover = match self.phase {
+            Phase::Sack(SackRecovery { recover, .. }) | Phase::Reno(RenoRecovery { recover, .. }) => recover,
+            Phase::Open { .. } | Phase::Cwr { .. } | Phase::Restart { .. } => return false,
+        };
+        if found != Spurious::Delayed || self.space.una >= recover || !self.undoes_as_linux() {
+            return false;
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.note_reordering(una, self.settings.mss);
+        }
+        let awaited = self.board.retransmitted() > 0;
+        if let Phase::Sack(recovery) = &mut self.phase {
+            recovery.only_new = awaited;
+        }
+        awaited
+    }
+
+    /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.
+    ///
+    /// In Linux what is missing is examined again at once, and may be a reason for another recovery. After duplicate reports
+    /// it stays lost (`tcp_try_undo_dsack`), otherwise it is lost only if it is overdue (`tcp_undo_cwnd_reduction`).
+    #[inline(never)]
+    pub(super) fn undo_spurious(
+        &mut self,
+        found: Spurious,
+        before: Before,
+        counters: &mut Counters,
+        now: Time,
+    ) -> bool {
+        let as_linux = self.undoes_as_linux();
+        let stays = as_linux && found == Spurious::Reported && !self.phase.is_restart();
+        self.undo_reduction(!stays, counters, now);
+        if stays && let Some(rack) = &mut self.rack {
+            rack.extend();
+        }
+        match self.settings.repair {
+            Repair::Sack { fack, reduction, .. } if as_linux => {
+                self.repair_with_sack(fack, reduction, before, counters, now)
+            }
+            _ => false,
+        }
     }
 }

@@ -50,6 +50,14 @@ fn beyond_the_window_it_is_a_loss() {
 }
 
 #[test]
+fn a_coarse_timer_adds_to_what_it_waits_for() {
+    // Linux (`tcp_rack_mark_lost`): the timer runs out 2 ms after 2 is overdue.
+    let mut tcp = reordered(Config { timer_margin: ms(2), ..rack() });
+    tcp.until(210).sack(2, &[3..7]).until(400);
+    assert_eq!(tcp.sent_at(), [(2, 237.0)]);
+}
+
+#[test]
 fn without_reordering_three_segments_are_enough() {
     // Section 6.2, step 4: no reordering was seen, and three segments are selectively acknowledged: the window is zero.
     let mut tcp = Script::sending(rack(), 10);

@@ -16,7 +16,7 @@ use elephan_units::Time;
 
 use crate::runs::Runs;
 
-use record::{FIN, IN_FLIGHT_AGAIN, LOST, SACKED};
+use record::{FIN, IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, SACKED};
 
 pub use record::{Record, is_later};
 
@@ -33,6 +33,8 @@ pub struct Delivered {
     pub echoed: Option<Time>,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
+    /// Payload bytes for which the ACK counts towards the growth of the window, and in a recovery.
+    pub counted: u64,
     /// Payload bytes newly acknowledged cumulatively, whether or not selectively before.
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
@@ -45,6 +47,9 @@ pub struct Delivered {
     pub ambiguous: Option<Time>,
     /// Offset of the lowest of these segments that was sent only once; `u64::MAX` if there is none.
     pub lowest: u64,
+    /// Of those of which it is known which transmission arrived, the last in the order of sequence: its offset, and when it
+    /// was sent.
+    pub last: Option<(u64, Time)>,
 }
 
 /// The segments that an ACK delivered, as they are reported to a governor.
@@ -331,12 +336,25 @@ impl Scoreboard {
             }
             delivered.lowest = delivered.lowest.min(record.offset);
         }
-        if is_known && is_later(record.transmission, self.latest_arrived) {
-            (self.latest_arrived, self.latest_sent_at) = (record.transmission, record.sent_at);
+        if is_known {
+            if delivered.last.is_none_or(|(offset, _)| offset < record.offset) {
+                delivered.last = Some((record.offset, record.sent_at));
+            }
+            if is_later(record.transmission, self.latest_arrived) {
+                (self.latest_arrived, self.latest_sent_at) = (record.transmission, record.sent_at);
+            }
         }
         if let Some(arrivals) = &mut delivered.told {
             arrivals.add(record.transmission, id, record.sent_at);
         }
+    }
+
+    /// Whether the segment at `offset` was retransmitted and is selectively acknowledged.
+    pub fn is_sacked_again(&self, offset: u64, mss: u32) -> bool {
+        let id = self.id_at(offset, mss);
+        offset >= self.records.front().map_or(u64::MAX, |front| front.offset)
+            && id < self.next_id()
+            && self.get(id).flags & (SACKED | RETRANSMITTED) == SACKED | RETRANSMITTED
     }
 
     /// The id of the first segment that begins at or after `offset`.

@@ -501,7 +501,7 @@ impl StateMachineTest for Board {
                 outcome.lost = found.lost;
                 outcome.lost_again = found.lost_again.map(|number| number.wrapping_sub(BEGIN));
                 // It may be later than it need be, but nothing is forgotten.
-                let latest = board.latest_arrived().1;
+                let latest = board.latest_sent_at;
                 assert_eq!(found.pending.is_some(), model.outcome.pending.is_some(), "pending");
                 assert!(found.pending >= model.outcome.pending && found.pending <= Some(latest));
                 outcome.pending = model.outcome.pending;
@@ -509,7 +509,7 @@ impl StateMachineTest for Board {
             Step::FrontIsLost => board.front_is_lost(),
             Step::Timeout => board.all_is_lost(),
             Step::TimeoutOfOld { age } => board.old_is_lost(now.since(Time::from_millis(age))),
-            Step::Undo if model.by_time => board.nothing_is_overdue(),
+            Step::Undo if model.by_time => board.nothing_is_overdue(true),
             Step::Undo => board.nothing_is_lost(),
             Step::SendLost | Step::SendUnknown | Step::SendLast | Step::SendFront => {}
         }

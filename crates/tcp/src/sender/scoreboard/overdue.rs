@@ -99,11 +99,6 @@ impl Scoreboard {
         })
     }
 
-    /// The latest transmission that is known to have arrived, and when it was sent.
-    pub fn latest_arrived(&self) -> (u32, Time) {
-        (self.latest_arrived, self.latest_sent_at)
-    }
-
     /// Offset after the highest segment that was selectively acknowledged, if any.
     pub fn highest_sacked(&self) -> Option<u64> {
         self.runs.last().map(|(_, right)| self.get(right - 1).end())
@@ -131,9 +126,14 @@ impl Scoreboard {
         self.retransmit_from = first;
     }
 
-    /// Clears all loss marks, for an undo. Retransmissions that were taken as lost are waited for again.
-    pub fn nothing_is_overdue(&mut self) {
+    /// Clears all loss marks, for an undo. Retransmissions that were taken as lost are waited for again, and with `again` so are
+    /// segments that were sent once. Otherwise these wait for the retransmission timer.
+    pub fn nothing_is_overdue(&mut self, again: bool) {
+        let examined = self.examined;
         self.nothing_is_lost();
+        if !again {
+            self.examined = examined;
+        }
         let waited = (self.first..)
             .zip(&self.records)
             .filter(|(_, record)| record.flags & (SACKED | RETRANSMITTED) == RETRANSMITTED)

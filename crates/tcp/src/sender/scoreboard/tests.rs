@@ -110,7 +110,7 @@ fn pending_covers_what_was_overtaken_above_the_highest_sacked() {
     board.sack(0, 10_000, MSS, &mut Delivered::new(Time::MAX));
     board.old_is_lost(Time::from_millis(10));
     board.sack(4000, 6000, MSS, &mut Delivered::new(Time::MAX));
-    board.nothing_is_overdue();
+    board.nothing_is_overdue(true);
     assert_eq!(pending(&mut board, 20, 11), Some(Time::from_millis(9)));
 }
 
