@@ -21,7 +21,7 @@ const MOST_COOKIE: usize = 36;
 /// Lists within lists.
 const DEEPEST: u32 = 32;
 /// What begins the description of a packet that is not TCP over IPv4 alone.
-const OTHER_PACKETS: [&str; 8] = ["icmp", "udp", "ipv4", "ipv6", "gre", "GREv0", "mpls", "raw"];
+const OTHER_PACKETS: [&str; 9] = ["icmp", "udp", "ipv4", "ipv6", "gre", "GREv0", "mpls", "raw", "encap"];
 
 type Parsed<T> = Result<T, Problem>;
 
@@ -369,6 +369,11 @@ impl Parser<'_> {
         self.next();
         let option = match name.as_str() {
             "nop" | "eol" => return Ok(None),
+            // A word that the caller of packetdrill has to define.
+            "mss" if matches!(self.peek(), Kind::Word(_)) => {
+                let Kind::Word(word) = self.next() else { unreachable!("it is a word") };
+                TcpOption::Other(format!("mss {word}"))
+            }
             "mss" => TcpOption::Mss(self.below(1 << 16)? as u16),
             "wscale" => TcpOption::WindowScale(self.below(1 << 8)? as u8),
             "sackOK" => TcpOption::SackPermitted,

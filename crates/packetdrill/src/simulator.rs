@@ -71,6 +71,8 @@ pub struct Simulated {
     /// Bytes written.
     written: u64,
     send_buffer: Option<u64>,
+    /// Whether the script is done with its connection, so that the next SYN opens another one.
+    is_over: bool,
     /// Whether the peer closed first: nothing is left of the connection once its FIN is acknowledged.
     passive: bool,
     /// Whether `shutdown` has ended reading.
@@ -102,6 +104,7 @@ impl Simulated {
             directives: directives.collect(),
             written: 0,
             send_buffer: None,
+            is_over: false,
             passive: false,
             reads_no_more: false,
         };
@@ -128,7 +131,7 @@ impl Simulated {
         end.set_reading(false);
         self.end = Some(end);
         (self.accepted, self.established, self.told, self.reset) = (false, false, false, false);
-        (self.reads_no_more, self.passive) = (false, false);
+        (self.reads_no_more, self.passive, self.is_over) = (false, false, false);
         self.written = 0;
         Ok(())
     }
@@ -219,6 +222,7 @@ impl Simulated {
         match call.name.as_str() {
             "bind" => value(0),
             "listen" => {
+                self.is_over |= self.accepted;
                 self.set_state(number, State::Listening);
                 value(0)
             }
@@ -358,7 +362,7 @@ impl Simulated {
     fn close(&mut self, call: &Call, number: i64, fd: Descriptor) -> Result<Option<Returned>, Stop> {
         let arguments = Arguments::new(call);
         let is_close = call.name == "close";
-        // Linux's inet_shutdown: TCP itself hears of the end of writing only, and takes what arrives.
+        // Linux's inet_shutdown: TCP itself learns of the end of writing only, and takes what arrives.
         let how = arguments.word(1);
         self.reads_no_more |= !is_close && fd.state == State::Connection && how != "SHUT_WR";
         if !is_close && how == "SHUT_RD" {
@@ -385,6 +389,7 @@ impl Simulated {
             }
         }
         if is_close {
+            self.is_over |= self.accepted;
             self.descriptors.remove(&number);
         }
         Ok(Some(Returned::value(0)))
@@ -430,7 +435,10 @@ impl Stack for Simulated {
     fn arrive(&mut self, packet: &Packet) -> Result<(), Stop> {
         let is_opening = packet.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         let listens = self.descriptors.values().any(|fd| fd.state == State::Listening);
-        if is_opening && listens && self.end.as_ref().is_none_or(|end| end.is_reset() && !self.accepted) {
+        if is_opening
+            && listens
+            && self.end.as_ref().is_none_or(|end| self.is_over || end.is_reset() && !self.accepted)
+        {
             self.open(false)?;
         }
         let now = self.now;
@@ -481,7 +489,7 @@ impl Stack for Simulated {
     fn command(&mut self, command: &str) -> Result<Vec<String>, Stop> {
         let settings = settings::of_command(command, &self.folder).map_err(Stop::Skip)?;
         let changes = settings::of_settings(&settings, true).map_err(Stop::Skip)?;
-        let is_late = self.end.is_some() && !changes.is_empty();
+        let is_late = self.end.is_some() && !self.is_over && !changes.is_empty();
         let unknown = settings::unknown(&settings);
         self.settings.extend(settings);
         self.keys(true)?;

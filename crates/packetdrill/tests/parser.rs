@@ -132,6 +132,7 @@ fn what_other_packets_are_is_named() {
     for (text, name) in [
         ("+0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]\n+0 > . 1:1(0)", "icmp packets"),
         ("+0 > udp (1000)\n+0 > . 1:1(0)", "udp packets"),
+        ("+0 < encap psp (spi 1) . 1:1(0)\n+0 > . 1:1(0)", "encap packets"),
         ("+0 > (flowlabel 0x1) . 1:1(0)\n+0 > . 1:1(0)", "flowlabel of a packet"),
         ("+0 > SEWA 0:0(0)\n+0 > . 1:1(0)", "AccECN"),
         ("+0 > 8080 > 40000 S 0:0(0)\n+0 > . 1:1(0)", "ports of a packet"),

@@ -27,8 +27,8 @@ class Report:
     """The result of a script: `passed`, `skipped` or `failed`.
 
     A skipped script has a reason; a failed one has the text of its line, and what was expected and seen there. The line is
-    0 if it is the script as a whole. `ignored` are settings of a kernel (`KEY=VALUE`) that the stack does not know, without which
-    the script was run.
+    0 if it is the script as a whole. `ignored` are settings of a kernel (`KEY=VALUE`) that the stack does not know,
+    without which the script was run.
     """
 
     file: str
