@@ -276,6 +276,9 @@ def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | No
             # What failed would fail again; what was interrupted goes on.
             shutil.rmtree(work)
             raise
+        except KeyboardInterrupt as stopped:
+            stopped.add_note("the same command goes on where it was")
+            raise
         shutil.rmtree(work)
     return next(image for image in images() if image.path.parent == target)
 

@@ -273,8 +273,9 @@ def test_an_interrupted_build_goes_on(tmp_path, cache):
         if (tmp_path / "process").exists():
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         image.build(str(tree), progress=stop)
+    assert caught.value.__notes__ == ["the same command goes on where it was"]
     assert image.images() == []
     assert not [process for process in Path("/proc").glob("[0-9]*") if str(cache) in _command_line(process)]
     # What was compiled is still there.
