@@ -17,6 +17,10 @@ const ORIGIN: Time = Time::from_secs(1);
 const ISS: u32 = 0x7000_0000;
 /// The receive buffer unless the script sets one: Linux's maximum.
 const RECEIVE_BUFFER: &str = "6291456 B";
+/// The largest segment of a peer that announces none (RFC 9293, section 3.7.1).
+const SMALLEST: u16 = 536;
+/// Bytes that timestamps take with their padding (RFC 7323, appendix A).
+const STAMPS: i64 = 12;
 /// Timers that may expire without time passing.
 const MOST_TIMERS: u32 = 10_000;
 /// Flags of `tcp_fastopen` with which each socket that listens has it (include/net/tcp.h: `TFO_SERVER_ENABLE`,
@@ -71,6 +75,9 @@ pub struct Simulated {
     /// Bytes written.
     written: u64,
     send_buffer: Option<u64>,
+    /// The largest segments that the two ends announced, bytes, and whether timestamps take room in them.
+    segments: (u16, u16),
+    stamped: bool,
     /// Whether the script is done with its connection, so that the next SYN opens another one.
     is_over: bool,
     /// Whether the peer closed first: nothing is left of the connection once its FIN is acknowledged.
@@ -104,6 +111,8 @@ impl Simulated {
             directives: directives.collect(),
             written: 0,
             send_buffer: None,
+            segments: (0, SMALLEST),
+            stamped: false,
             is_over: false,
             passive: false,
             reads_no_more: false,
@@ -159,6 +168,10 @@ impl Simulated {
             self.established |= end.is_established();
             while let Some(segment) = end.poll_transmit(self.now) {
                 let ecn = if end.ecn_capable() { Ecn::Ect0 } else { Ecn::None };
+                self.stamped = segment.timestamps;
+                if segment.mss > 0 {
+                    self.segments.0 = segment.mss;
+                }
                 self.sent.push_back((since, to_packet(&segment, ecn)));
             }
         }
@@ -274,6 +287,11 @@ impl Simulated {
                     let out = packet.map(|packet| (3, Value::Number(packet - 40)));
                     Ok(Some(Returned { out, ..Returned::value(0) }))
                 }
+                "TCP_MAXSEG" => {
+                    let out =
+                        Some((3, Value::Number(self.largest_data(self.segments.0.min(self.segments.1)))));
+                    Ok(Some(Returned { out, ..Returned::value(0) }))
+                }
                 "SO_ERROR" => {
                     let is_refused = self.end.as_ref().is_some_and(Endpoint::is_reset) && !self.told;
                     self.told |= is_refused;
@@ -284,6 +302,11 @@ impl Simulated {
             },
             _ => lacks(),
         }
+    }
+
+    /// Data that fits into a segment of this announced size beside the timestamps: Linux's `mss_cache` (tcp_current_mss) and `advmss`.
+    fn largest_data(&self, announced: u16) -> i64 {
+        i64::from(announced) - if self.stamped { STAMPS } else { 0 }
     }
 
     /// The error of a connection that did not come about or ended, and its number.
@@ -461,6 +484,9 @@ impl Stack for Simulated {
         }
         let segment = to_segment(packet)?;
         self.reset |= packet.flags & flags::RST != 0;
+        if packet.flags & flags::SYN != 0 {
+            self.segments.1 = if segment.mss > 0 { segment.mss } else { SMALLEST };
+        }
         end.on_segment(&segment, packet.ecn == Some(Ecn::Ce), now);
         self.pump();
         Ok(())
@@ -509,6 +535,8 @@ impl Stack for Simulated {
         Ok(BTreeMap::from([
             ("tcpi_snd_cwnd", snapshot.cwnd as i64),
             ("tcpi_snd_ssthresh", ssthresh),
+            ("tcpi_snd_mss", self.largest_data(self.segments.0.min(self.segments.1))),
+            ("tcpi_advmss", self.largest_data(self.segments.0)),
             ("tcpi_rtt", micros(snapshot.srtt)),
             ("tcpi_min_rtt", micros(snapshot.min_rtt)),
             ("tcpi_rto", micros(snapshot.rto)),
