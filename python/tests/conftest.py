@@ -7,9 +7,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from elephan.engines.guest import INIT, LINKS
 from elephan.foreign import modules
 from elephan.guest import image
+from elephan.guest.image import INIT, LINKS
 from elephan.kernel import KernelError, missing
 
 # The fixture `deviation`, and the report of `make realtime`.

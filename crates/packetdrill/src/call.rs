@@ -12,6 +12,10 @@ pub fn names(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
+/// Constants that options of sockets have as values (include/uapi/linux/in.h).
+const CONSTANTS: [(&str, i64); 4] =
+    [("IP_PMTUDISC_DONT", 0), ("IP_PMTUDISC_WANT", 1), ("IP_PMTUDISC_DO", 2), ("IP_PMTUDISC_PROBE", 3)];
+
 /// The calls that a script can make.
 const KNOWN: [&str; 17] = [
     "socket",
@@ -76,6 +80,11 @@ impl<'a> Arguments<'a> {
         u64::try_from(self.number(index)?).map_err(|_| self.wrong(index, "a number of 0 or more"))
     }
 
+    /// Whether the argument at `index` is a pointer to nowhere.
+    pub fn is_null(&self, index: usize) -> bool {
+        self.word(index) == "NULL"
+    }
+
     /// The name at `index`; empty if there is none.
     pub fn word(&self, index: usize) -> &'a str {
         match self.0.arguments.get(index) {
@@ -84,15 +93,23 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The number in the list of one at `index`.
+    /// The number, or the constant with this meaning, in the list of one at `index`.
     pub fn listed(&self, index: usize) -> Result<i64, Stop> {
-        match self.0.arguments.get(index) {
-            Some(Value::List(items)) if items.len() == 1 => match items[0] {
-                Value::Number(number) => Ok(number),
-                _ => Err(self.wrong(index, "a number in brackets")),
+        let known = |word: &str| CONSTANTS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
+        let number = match self.0.arguments.get(index) {
+            Some(Value::List(items)) if items.len() == 1 => match &items[0] {
+                Value::Number(number) => Some(*number),
+                Value::Word(word) => known(word),
+                _ => None,
             },
-            _ => Err(self.wrong(index, "a number in brackets")),
-        }
+            _ => None,
+        };
+        number.ok_or_else(|| self.wrong(index, "a number in brackets"))
+    }
+
+    /// The number of bytes in the list of one at `index`.
+    pub fn listed_size(&self, index: usize) -> Result<u64, Stop> {
+        u64::try_from(self.listed(index)?).map_err(|_| self.wrong(index, "a number of 0 or more in brackets"))
     }
 
     /// The numbers of the fields at `index`.

@@ -4,31 +4,69 @@ use std::fmt::Write;
 
 use crate::script::{Ecn, Packet, TcpOption, flags};
 
-/// What the stack's sequence numbers are when the script's are zero. The peer's are the same in both.
+/// The numbers of a connection. As in packetdrill a script's numbers count from the initial ones, except those of a SYN, which are
+/// initial numbers themselves, and what a SYN acknowledges. The peer's initial number is the same in both.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers {
-    /// Of the stack under test.
-    pub local: u32,
+    /// The initial number of the stack under test.
+    local: u32,
+    /// The same in the script.
+    scripted: u32,
+    /// The initial number of the peer.
+    peer: u32,
+    /// That of a SYN of the peer which the stack has not answered.
+    offered: Option<u32>,
+    /// Whether the stack has sent a SYN that is not yet answered.
+    opening: bool,
 }
 
 impl Numbers {
-    /// A packet that the stack sent, with the script's numbers.
-    pub fn to_script(self, packet: &Packet) -> Packet {
-        Packet { seq: packet.seq.wrapping_sub(self.local), ..packet.clone() }
+    /// A packet that the stack sent, with the script's numbers, where `expected` is at this place.
+    pub fn of_stack(&mut self, packet: &Packet, expected: &Packet) -> Packet {
+        let mut packet = packet.clone();
+        if packet.flags & flags::SYN == 0 {
+            packet.seq = packet.seq.wrapping_sub(self.local);
+            shift(&mut packet, self.peer.wrapping_neg());
+            return packet;
+        }
+        if expected.flags & flags::SYN != 0 {
+            (self.local, self.scripted) = (packet.seq, expected.seq);
+        }
+        match packet.flags & flags::ACK {
+            0 => self.opening = true,
+            _ => self.peer = self.offered.take().unwrap_or(self.peer),
+        }
+        packet.seq = packet.seq.wrapping_sub(self.local).wrapping_add(self.scripted);
+        packet
     }
 
     /// A packet that arrives, with the stack's numbers.
-    pub fn to_stack(self, packet: &Packet) -> Packet {
+    pub fn of_script(&mut self, packet: &Packet) -> Packet {
         let mut packet = packet.clone();
-        packet.ack = packet.ack.map(|ack| ack.wrapping_add(self.local));
-        for option in packet.options.iter_mut().flatten() {
-            if let TcpOption::Sack(blocks) = option {
-                for (left, right) in blocks {
-                    (*left, *right) = (left.wrapping_add(self.local), right.wrapping_add(self.local));
-                }
+        if packet.flags & flags::SYN == 0 {
+            packet.seq = packet.seq.wrapping_add(self.peer);
+            shift(&mut packet, self.local);
+            return packet;
+        }
+        if std::mem::take(&mut self.opening) {
+            self.peer = packet.seq;
+        } else {
+            self.offered = Some(packet.seq);
+        }
+        shift(&mut packet, self.local.wrapping_sub(self.scripted));
+        packet
+    }
+}
+
+/// Adds to what a packet acknowledges.
+fn shift(packet: &mut Packet, by: u32) {
+    packet.ack = packet.ack.map(|ack| ack.wrapping_add(by));
+    for option in packet.options.iter_mut().flatten() {
+        if let TcpOption::Sack(blocks) = option {
+            for (left, right) in blocks {
+                (*left, *right) = (left.wrapping_add(by), right.wrapping_add(by));
             }
         }
-        packet
     }
 }
 
@@ -128,6 +166,13 @@ fn option_text(option: &TcpOption) -> String {
         TcpOption::Sack(blocks) => {
             let blocks: Vec<String> = blocks.iter().map(|(left, right)| format!("{left}:{right}")).collect();
             format!("sack {}", blocks.join(" "))
+        }
+        TcpOption::FastOpen { experimental, cookie } => {
+            let mut text = if *experimental { "FOEXP".to_owned() } else { "FO".to_owned() };
+            for (at, byte) in cookie.iter().enumerate() {
+                let _ = write!(text, "{}{byte:02x}", if at == 0 { " " } else { "" });
+            }
+            text
         }
         TcpOption::Other(name) => name.clone(),
     }

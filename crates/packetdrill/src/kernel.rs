@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::mem::size_of_val;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,16 +19,15 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 
 use crate::call::{Arguments, names};
-use crate::run::{Judge, Options, Report, Returned, Run, Sent, Stack, Stop};
-use crate::script::{Call, Packet, Script, Value};
+use crate::run::{Done, Judge, Options, Returned, Run, Sent, Stack, Stop};
+use crate::script::{Call, Packet, Script, Value, flags};
 use crate::settings::{self, Setting};
 use crate::wire::{self, Ends};
 
-/// packetdrill's own addresses.
-const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
-const REMOTE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The port of sockets that listen, on either side.
 const PORT: u16 = 8080;
+/// A state of `tcpi_state` (include/net/tcp_states.h).
+const SYN_SENT: u8 = 2;
 /// The port from which a script connects.
 const REMOTE_PORT: u16 = 40_000;
 /// How long a wait lasts at most before the caller is asked whether to go on.
@@ -55,7 +54,7 @@ pub fn run(
     options: Options,
     judge: Judge<'_>,
     is_cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Report, Stop> {
+) -> Result<Done, Stop> {
     let refused = |what: &str| {
         let what = what.to_owned();
         move |error| Stop::Kernel(what, error)
@@ -67,7 +66,8 @@ pub fn run(
     let ran = namespace.within(|| {
         let device = device::tun()?;
         // Segment by segment: what TCP sends does not then depend on how it fills large packets for the device.
-        device::configure(&[LOCAL], REMOTE, options.mtu, true)?;
+        let (local, remote) = options.addresses;
+        device::configure(&[local], remote, options.mtu, true)?;
         make_urgent(Urgency::Realtime);
         let folder = Path::new(&script.file).parent().unwrap_or(Path::new("")).to_owned();
         let stack = Kernel {
@@ -78,9 +78,11 @@ pub fn run(
             descriptors: BTreeMap::new(),
             connection: None,
             congestion_control: "reno".to_owned(),
-            ends: Ends { from: (REMOTE, REMOTE_PORT), to: (LOCAL, PORT) },
+            ends: Ends { from: (remote, REMOTE_PORT), to: (local, PORT) },
             sent: VecDeque::new(),
             blocked: None,
+            is_over: false,
+            next_port: REMOTE_PORT + 1,
         };
         Ok(Run::new(script, stack, options).run(judge))
     });
@@ -114,6 +116,9 @@ struct Kernel<'a> {
     ends: Ends,
     sent: Sent,
     blocked: Option<Blocked>,
+    /// Whether the script has closed its last connection: the next one that it opens has another port.
+    is_over: bool,
+    next_port: u16,
 }
 
 impl Kernel<'_> {
@@ -135,7 +140,7 @@ impl Kernel<'_> {
         if let Some(mut blocked) = self.blocked.take() {
             if blocked.returned.is_none() {
                 let mut done = blocked.done;
-                blocked.returned = self.attempt(&blocked.call, &mut done)?.map(|it| (self.clock(), it));
+                blocked.returned = self.attempt(&blocked.call, &mut done, true)?.map(|it| (self.clock(), it));
                 blocked.done = done;
             }
             self.blocked = Some(blocked);
@@ -146,13 +151,24 @@ impl Kernel<'_> {
     /// Keeps a packet of ours. The first packet of a connection tells its port.
     fn take(&mut self, bytes: &[u8]) {
         let Some((packet, ends)) = wire::decode(bytes) else { return };
-        if ends.from.0 != LOCAL || ends.to.0 != REMOTE {
+        let back = Ends { from: ends.to, to: ends.from };
+        if (back.from.0, back.to.0) != (self.ends.from.0, self.ends.to.0) {
             return;
         }
-        if ends.to.1 == PORT {
-            self.ends = Ends { from: ends.to, to: ends.from };
+        if ends.to.1 == PORT && packet.flags & (flags::SYN | flags::ACK) == flags::SYN && back != self.ends {
+            self.turn_to(back);
+        }
+        // As in packetdrill, what an earlier connection still sends is not of the script.
+        if back != self.ends {
+            return;
         }
         self.sent.push_back((self.clock(), packet));
+    }
+
+    /// The script goes on with another connection.
+    fn turn_to(&mut self, ends: Ends) {
+        self.ends = ends;
+        self.sent.clear();
     }
 
     /// Waits until a time, or until `done`.
@@ -187,8 +203,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Tries a call, of which `done` bytes are done. `None` if it has to wait and the script's descriptor blocks.
-    fn attempt(&mut self, call: &Call, done: &mut usize) -> Result<Option<Returned>, Stop> {
+    /// Tries a call, maybe again, of which `done` bytes are done. `None` if it has to wait and the script's descriptor blocks.
+    fn attempt(&mut self, call: &Call, done: &mut usize, is_again: bool) -> Result<Option<Returned>, Stop> {
         let arguments = Arguments::new(call);
         arguments.check_name()?;
         let expected = arguments.expected();
@@ -215,10 +231,13 @@ impl Kernel<'_> {
         };
         let is_blocking = *is_blocking;
         let result = match call.name.as_str() {
-            "bind" => net::bind(fd, &SocketAddrV4::new(LOCAL, PORT)).map(|()| 0),
-            "listen" => net::listen(fd, arguments.number(1)? as i32).map(|()| 0),
+            "bind" => net::bind(fd, &SocketAddrV4::new(self.ends.to.0, PORT)).map(|()| 0),
+            "listen" => {
+                self.is_over |= self.connection.is_some();
+                net::listen(fd, arguments.number(1)? as i32).map(|()| 0)
+            }
             "connect" => {
-                let result = net::connect(fd, &SocketAddrV4::new(REMOTE, PORT)).map(|()| 0);
+                let result = net::connect(fd, &SocketAddrV4::new(self.ends.from.0, PORT)).map(|()| 0);
                 self.connection = Some(number);
                 match result {
                     Err(Errno::INPROGRESS | Errno::ALREADY) if is_blocking => return Ok(None),
@@ -234,7 +253,12 @@ impl Kernel<'_> {
                     expected
                 })
             }
-            "write" | "send" | "sendto" => write(fd, &arguments, is_blocking, done)?,
+            "write" | "send" | "sendto" => {
+                let opens = !is_again && names(call.arguments.get(3)).contains(&"MSG_FASTOPEN");
+                self.connection = if opens { Some(number) } else { self.connection };
+                let to = opens.then(|| SocketAddrV4::new(self.ends.from.0, PORT));
+                write(fd, &arguments, is_blocking, to, done)?
+            }
             "read" | "recv" | "recvfrom" => read(fd, &arguments)?,
             "shutdown" => {
                 let how = match arguments.word(1) {
@@ -246,6 +270,7 @@ impl Kernel<'_> {
             }
             "close" => {
                 self.descriptors.remove(&number);
+                self.is_over |= self.connection == Some(number);
                 Ok(0)
             }
             "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
@@ -259,8 +284,7 @@ impl Kernel<'_> {
             },
             "setsockopt" => set_option(fd, &arguments)?,
             "getsockopt" => {
-                let name = arguments.word(2);
-                let (level, number) = option_number(arguments.word(1), name)?;
+                let (level, number) = option_number(arguments.word(1), arguments.word(2))?;
                 match get_number(fd, level, number) {
                     Ok(found) => {
                         let out = Some((3, Value::Number(i64::from(found))));
@@ -273,7 +297,8 @@ impl Kernel<'_> {
         };
         Ok(match result {
             Ok(value) => Some(Returned::value(value)),
-            Err(Errno::AGAIN) if is_blocking => None,
+            // In progress is a connection that Fast Open opens, and that takes the data afterwards.
+            Err(Errno::AGAIN | Errno::INPROGRESS) if is_blocking => None,
             Err(error) => Some(failed(error)),
         })
     }
@@ -292,6 +317,10 @@ impl Stack for Kernel<'_> {
         if !packet.options.as_ref().is_none_or(|options| wire::fits(options)) {
             return Err(Stop::Fail("options that fit into 40 bytes".to_owned(), "more".to_owned()));
         }
+        if packet.flags & (flags::SYN | flags::ACK) == flags::SYN && std::mem::take(&mut self.is_over) {
+            self.turn_to(Ends { from: (self.ends.from.0, self.next_port), to: (self.ends.to.0, PORT) });
+            self.next_port += 1;
+        }
         let bytes = wire::encode(packet, self.ends);
         rustix::io::write(&self.device, &bytes)
             .map_err(|error| Stop::Kernel("the device".to_owned(), error.into()))?;
@@ -305,7 +334,7 @@ impl Stack for Kernel<'_> {
 
     fn call(&mut self, call: &Call) -> Result<Option<Returned>, Stop> {
         let mut done = 0;
-        let returned = self.attempt(call, &mut done)?;
+        let returned = self.attempt(call, &mut done, false)?;
         if returned.is_none() {
             self.blocked = Some(Blocked { call: call.clone(), done, returned: None });
         }
@@ -319,18 +348,30 @@ impl Stack for Kernel<'_> {
         Ok(if is_done(self) { self.blocked.take().and_then(|blocked| blocked.returned) } else { None })
     }
 
-    fn command(&mut self, command: &str) -> Result<(), Stop> {
+    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop> {
+        let mut unknown = Vec::new();
         for setting in settings::of_command(command, &self.folder).map_err(Stop::Skip)? {
             match setting {
                 Setting::Sysctl(key, value) if key == "net.ipv4.tcp_congestion_control" => {
                     self.congestion_control = value;
                 }
-                Setting::Sysctl(key, value) => set(&key, &value)?,
-                Setting::InitialWindow(window) => device::route(LOCAL, REMOTE, window)
+                Setting::Sysctl(key, value) => {
+                    if !set(&key, &value)? {
+                        unknown.push(format!("{key}={value}"));
+                    }
+                }
+                // Modules are the host's: their parameters are not changed.
+                Setting::Module(parameter, value) => {
+                    let found = fs::read_to_string(format!("/sys/module/{parameter}")).unwrap_or_default();
+                    if parameter.contains("..") || found.trim() != value {
+                        return Err(Stop::Skip(format!("{parameter}={value}, which is {}", found.trim())));
+                    }
+                }
+                Setting::InitialWindow(window) => device::route(self.ends.to.0, self.ends.from.0, window)
                     .map_err(|error| Stop::Kernel("an initial window".to_owned(), error))?,
             }
         }
-        Ok(())
+        Ok(unknown)
     }
 
     fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop> {
@@ -359,48 +400,84 @@ impl Stack for Kernel<'_> {
     }
 }
 
-/// Writes, where a blocking call goes on until `done` is everything.
+/// Writes, where a blocking call goes on until `done` is everything; with an address it opens the connection.
 fn write(
     fd: &OwnedFd,
     arguments: &Arguments<'_>,
     is_blocking: bool,
+    to: Option<SocketAddrV4>,
     done: &mut usize,
 ) -> Result<Result<i64, Errno>, Stop> {
     let known = [
         ("MSG_DONTWAIT", SendFlags::DONTWAIT),
         ("MSG_NOSIGNAL", SendFlags::NOSIGNAL),
         ("MSG_MORE", SendFlags::MORE),
+        ("MSG_EOR", SendFlags::EOR),
+        // Of the first attempt alone.
+        ("MSG_FASTOPEN", SendFlags::empty()),
     ];
-    let flags = arguments.flags(3, &known)?.into_iter().fold(SendFlags::NOSIGNAL, |all, one| all | one);
+    let mut flags = arguments.flags(3, &known)?.into_iter().fold(SendFlags::NOSIGNAL, |all, one| all | one);
     let data = vec![0; (arguments.size(2)? as usize).min(MOST_DATA)];
-    let sent = net::send(fd, &data[*done..], flags);
+    let sent = if arguments.is_null(1) {
+        call_with_nowhere(|address| {
+            #[expect(unsafe_code, reason = "no safe call passes such an address")]
+            // SAFETY: the kernel refuses the address.
+            unsafe {
+                libc::send(fd.as_raw_fd(), address, data.len(), flags.bits() as libc::c_int)
+            }
+        })
+    } else if let Some(to) = to {
+        flags |= SendFlags::from_bits_retain(libc::MSG_FASTOPEN as u32);
+        net::sendto(fd, &data, flags, &to)
+    } else if *done == data.len() && *done > 0 {
+        Ok(0)
+    } else {
+        net::send(fd, &data[*done..], flags)
+    };
     if !is_blocking || flags.contains(SendFlags::DONTWAIT) {
         return Ok(sent.map(|sent| sent as i64));
     }
     *done += sent.unwrap_or(0);
+    // Linux's tcp_sendmsg_fastopen waits for the handshake.
+    let is_opening = || tcp_info(fd.as_fd()).is_ok_and(|info| info.state == SYN_SENT);
     Ok(match sent {
-        Ok(_) if *done < data.len() => Err(Errno::AGAIN),
+        Ok(_) if *done < data.len() || is_opening() => Err(Errno::AGAIN),
         sent => sent.map(|_| *done as i64),
     })
+}
+
+/// The result of a system call with an address where nothing is.
+fn call_with_nowhere(call: impl Fn(*mut libc::c_void) -> isize) -> Result<usize, Errno> {
+    usize::try_from(call(std::ptr::null_mut())).map_err(|_| errno(&io::Error::last_os_error()))
 }
 
 fn read(fd: &OwnedFd, arguments: &Arguments<'_>) -> Result<Result<i64, Errno>, Stop> {
     let known = [("MSG_DONTWAIT", RecvFlags::DONTWAIT), ("MSG_PEEK", RecvFlags::PEEK)];
     let flags = arguments.flags(3, &known)?.into_iter().fold(RecvFlags::empty(), |all, one| all | one);
+    if arguments.is_null(1) {
+        return Ok(call_with_nowhere(|address| {
+            #[expect(unsafe_code, reason = "no safe call passes such an address")]
+            // SAFETY: the kernel refuses the address.
+            unsafe {
+                libc::recv(fd.as_raw_fd(), address, arguments.size(2).unwrap_or(0) as usize, 0)
+            }
+        })
+        .map(|taken| taken as i64));
+    }
     let mut room = vec![0; (arguments.size(2)? as usize).min(MOST_DATA)];
     Ok(net::recv(fd, &mut room[..], flags).map(|(taken, _)| taken as i64))
 }
 
-/// Sets a key of the namespace, in which the thread is.
-fn set(key: &str, value: &str) -> Result<(), Stop> {
+/// Sets a key of the namespace, in which the thread is. Returns whether this kernel has it.
+fn set(key: &str, value: &str) -> Result<bool, Stop> {
     if !key.starts_with("net.") || key.contains("..") {
         return Err(Stop::Skip(format!("{key}={value}")));
     }
     let path = format!("/proc/sys/{}", key.replace('.', "/"));
     match fs::write(path, value) {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
         // These are the host's, and a namespace does not have them.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && key.starts_with("net.core.") => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(key.starts_with("net.core.")),
         Err(error) => Err(Stop::Skip(format!("{key}={value} ({error})"))),
     }
 }
@@ -424,6 +501,8 @@ fn failed(error: Errno) -> Returned {
         Errno::OPNOTSUPP => "EOPNOTSUPP",
         Errno::NOPROTOOPT => "ENOPROTOOPT",
         Errno::NOENT => "ENOENT",
+        Errno::FAULT => "EFAULT",
+        Errno::DESTADDRREQ => "EDESTADDRREQ",
         other => return Returned::error(&format!("{other:?}")),
     };
     Returned::error(name)
@@ -459,6 +538,8 @@ fn option_number(level: &str, name: &str) -> Result<(libc::c_int, libc::c_int), 
         "TCP_KEEPINTVL" => libc::TCP_KEEPINTVL,
         "TCP_KEEPCNT" => libc::TCP_KEEPCNT,
         "TCP_LINGER2" => libc::TCP_LINGER2,
+        "TCP_FASTOPEN" => libc::TCP_FASTOPEN,
+        "TCP_FASTOPEN_CONNECT" => libc::TCP_FASTOPEN_CONNECT,
         "TCP_NOTSENT_LOWAT" => libc::TCP_NOTSENT_LOWAT,
         "IP_TOS" => libc::IP_TOS,
         "IP_MTU_DISCOVER" => libc::IP_MTU_DISCOVER,
@@ -472,7 +553,11 @@ fn set_option(fd: &OwnedFd, arguments: &Arguments<'_>) -> Result<Result<i64, Err
     if name == "TCP_CONGESTION" {
         return Ok(sockopt::set_tcp_congestion(fd, arguments.text(3)?).map(|()| 0));
     }
-    let (level, number) = option_number(arguments.word(1), name)?;
+    let (level, number) = match option_number(arguments.word(1), name)? {
+        // The maximum of SO_SNDBUF is a setting of the host (net.core.wmem_max).
+        (level, libc::SO_SNDBUF) if level == libc::SOL_SOCKET => (level, libc::SO_SNDBUFFORCE),
+        option => option,
+    };
     let numbers: Vec<libc::c_int> = if name == "SO_LINGER" {
         arguments.fields(3).into_iter().map(|number| number as libc::c_int).collect()
     } else {

@@ -20,7 +20,7 @@ mod simulator;
 mod wire;
 
 pub use parser::parse;
-pub use run::{Engine, Judge, Judgement, Report, Stop};
+pub use run::{Done, Engine, Judge, Judgement, Report, Stop};
 pub use settings::Keys;
 
 use run::{Options, Run, differs};
@@ -35,13 +35,14 @@ pub fn run(
     keys: &Keys,
     judge: Judge<'_>,
     is_cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Report, Stop> {
+) -> Result<Done, Stop> {
+    let skipped = |reason, line| Ok(Done { report: Report::Skipped { reason, line }, ignored: Vec::new() });
     if let Some(reason) = differs(script, engine) {
-        return Ok(Report::Skipped { reason: reason.to_owned(), line: 0 });
+        return skipped(reason.to_owned(), 0);
     }
     let options = match Options::new(script) {
         Ok(options) => options,
-        Err((line, Stop::Skip(reason))) => return Ok(Report::Skipped { reason, line }),
+        Err((line, Stop::Skip(reason))) => return skipped(reason, line),
         Err((_, stop)) => return Err(stop),
     };
     match engine {

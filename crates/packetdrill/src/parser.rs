@@ -9,10 +9,19 @@ use crate::script::{Action, Call, Ecn, Event, Packet, Script, ScriptOption, TcpO
 
 /// Longest time in a script, s.
 const LONGEST_S: f64 = 5e6;
+/// What packetdrill's own runner defines for IPv4 (its run_all.py): the cookie is that of its addresses and its `tcp_fastopen_key`.
+const DEFINED: [(&str, &str); 4] = [
+    ("TFO_COOKIE", "3021b9d889017eeb"),
+    ("CODE", "host_unreachable"),
+    ("CMSG_LEVEL_IP", "SOL_IP"),
+    ("CMSG_TYPE_RECVERR", "IP_RECVERR"),
+];
+/// Bytes of a cookie that fit into the options of a header.
+const MOST_COOKIE: usize = 36;
 /// Lists within lists.
 const DEEPEST: u32 = 32;
 /// What begins the description of a packet that is not TCP over IPv4 alone.
-const OTHER_PACKETS: [&str; 8] = ["icmp", "udp", "ipv4", "ipv6", "gre", "GREv0", "mpls", "raw"];
+const OTHER_PACKETS: [&str; 9] = ["icmp", "udp", "ipv4", "ipv6", "gre", "GREv0", "mpls", "raw", "encap"];
 
 type Parsed<T> = Result<T, Problem>;
 
@@ -116,7 +125,10 @@ impl Parser<'_> {
 
     /// Replaces the words that `--define=WORD=VALUE` defines.
     fn substitute(&mut self, options: &[ScriptOption]) -> Parsed<()> {
-        let mut defined = HashMap::new();
+        let mut defined: HashMap<String, Kind> = DEFINED
+            .iter()
+            .map(|(word, value)| ((*word).to_owned(), Kind::Word((*value).to_owned())))
+            .collect();
         for option in options.iter().filter(|option| option.name == "define") {
             let Some((word, value)) = option.value.split_once('=') else {
                 let expected = "--define=WORD=VALUE".to_owned();
@@ -357,6 +369,11 @@ impl Parser<'_> {
         self.next();
         let option = match name.as_str() {
             "nop" | "eol" => return Ok(None),
+            // A word that the caller of packetdrill has to define.
+            "mss" if matches!(self.peek(), Kind::Word(_)) => {
+                let Kind::Word(word) = self.next() else { unreachable!("it is a word") };
+                TcpOption::Other(format!("mss {word}"))
+            }
             "mss" => TcpOption::Mss(self.below(1 << 16)? as u16),
             "wscale" => TcpOption::WindowScale(self.below(1 << 8)? as u8),
             "sackOK" => TcpOption::SackPermitted,
@@ -379,7 +396,8 @@ impl Parser<'_> {
                 }
                 TcpOption::Sack(blocks)
             }
-            "FO" | "FOEXP" | "md5" | "ECN" => {
+            "FO" | "FOEXP" => TcpOption::FastOpen { experimental: name == "FOEXP", cookie: self.cookie()? },
+            "md5" | "ECN" => {
                 while ![Kind::Symbol(','), Kind::Symbol('>'), Kind::End].contains(self.peek()) {
                     self.next();
                 }
@@ -392,6 +410,29 @@ impl Parser<'_> {
             }
         };
         Ok(Some(option))
+    }
+
+    /// A cookie in hexadecimal digits, which may look like a number; empty if there is none.
+    fn cookie(&mut self) -> Parsed<Vec<u8>> {
+        let digits = match self.peek() {
+            Kind::Word(word) => word.clone(),
+            Kind::Integer(_) => {
+                let (begin, end) = self.tokens[self.at].span;
+                self.text[begin..end].to_owned()
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let pairs = digits.as_bytes().chunks(2).map(|pair| {
+            let text = str::from_utf8(pair).ok().filter(|_| pair.len() == 2)?;
+            u8::from_str_radix(text, 16).ok()
+        });
+        match pairs.collect::<Option<Vec<u8>>>().filter(|cookie| cookie.len() <= MOST_COOKIE) {
+            Some(cookie) => {
+                self.next();
+                Ok(cookie)
+            }
+            None => self.fail("a cookie of at most 36 bytes in hexadecimal"),
+        }
     }
 
     // ---- System calls ----

@@ -5,6 +5,7 @@
 //! in its place.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::Ipv4Addr;
 
 use elephan_units::Time;
 use serde::Serialize;
@@ -12,6 +13,8 @@ use serde::Serialize;
 use crate::compare::{self, Numbers};
 use crate::script::{Action, Call, Directive, Event, Packet, Script, TcpOption, Value, When, flags};
 
+/// packetdrill's own addresses, of the stack and of the script.
+const ADDRESSES: (Ipv4Addr, Ipv4Addr) = (Ipv4Addr::new(192, 168, 0, 1), Ipv4Addr::new(192, 0, 2, 1));
 /// The clock runs for not much more.
 const LONGEST: Time = Time::from_secs(10_000_000);
 /// How long a packet or the end of a call is waited for that may come at any time.
@@ -41,6 +44,16 @@ pub enum Report {
         /// What was seen.
         seen: String,
     },
+}
+
+/// The result of a script, and what it set in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// The result.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Settings `KEY=VALUE` of the kernel that the stack does not know, and that were left out.
+    pub ignored: Vec<String>,
 }
 
 /// Why a script ends before its last line.
@@ -110,8 +123,8 @@ pub trait Stack {
     fn call(&mut self, call: &Call) -> Result<Option<Returned>, Stop>;
     /// The result of the call that blocked, and when it returned; waits for it until a time.
     fn returned(&mut self, until: Time) -> Result<Option<(Time, Returned)>, Stop>;
-    /// Carries out a command of the shell.
-    fn command(&mut self, command: &str) -> Result<(), Stop>;
+    /// Carries out a command of the shell. Returns the settings in it that the stack does not know.
+    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop>;
     /// The state of the connection, by the names of the kernel's `struct tcp_info` with `tcpi_` before them.
     fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop>;
 }
@@ -129,6 +142,8 @@ pub struct Options {
     pub strict: bool,
     /// Largest packet of the device, bytes.
     pub mtu: u32,
+    /// The addresses of the stack and of the script, which Fast Open's cookies depend on.
+    pub addresses: (Ipv4Addr, Ipv4Addr),
 }
 
 impl Options {
@@ -140,6 +155,7 @@ impl Options {
             tick: None,
             strict: false,
             mtu: 1500,
+            addresses: ADDRESSES,
         };
         for option in &script.options {
             let found = format!("--{}={}", option.name, option.value);
@@ -166,10 +182,15 @@ impl Options {
                 "mtu" => options.mtu = number()? as u32,
                 "strict_segments" => options.strict = true,
                 "ip_version" if option.value == "ipv4" => {}
-                // Both ends have addresses of their own here.
-                "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port"
-                | "define" | "code_command" | "code_format" | "code_sockopt" | "verbose" | "debug"
-                | "send_omit_free" => {}
+                "local_ip" | "remote_ip" => {
+                    let Ok(address) = option.value.parse() else {
+                        return Err((option.line, Stop::Skip(found)));
+                    };
+                    let (local, remote) = &mut options.addresses;
+                    *(if option.name == "local_ip" { local } else { remote }) = address;
+                }
+                "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "define" | "code_command"
+                | "code_format" | "code_sockopt" | "verbose" | "debug" | "send_omit_free" => {}
                 _ => return Err((option.line, Stop::Skip(found))),
             }
         }
@@ -217,6 +238,7 @@ pub struct Run<'a, S> {
     /// The first timestamp of the script and of the stack.
     first_stamps: Option<(u32, u32)>,
     blocked: Option<Blocked<'a>>,
+    ignored: Vec<String>,
 }
 
 impl<'a, S: Stack> Run<'a, S> {
@@ -231,11 +253,18 @@ impl<'a, S: Stack> Run<'a, S> {
             stamps: HashMap::new(),
             first_stamps: None,
             blocked: None,
+            ignored: Vec::new(),
         }
     }
 
     /// Runs it to its end.
-    pub fn run(mut self, judge: Judge<'_>) -> Result<Report, Stop> {
+    pub fn run(mut self, judge: Judge<'_>) -> Result<Done, Stop> {
+        let report = self.steps(judge)?;
+        self.ignored.dedup();
+        Ok(Done { report, ignored: self.ignored })
+    }
+
+    fn steps(&mut self, judge: Judge<'_>) -> Result<Report, Stop> {
         let script = self.script;
         for event in &script.events {
             let done = self.step(event, judge).and_then(|()| self.collect(self.stack.now()));
@@ -280,7 +309,7 @@ impl<'a, S: Stack> Run<'a, S> {
         }
         match &event.action {
             Action::Arrives(packet) => {
-                let packet = self.to_stack(packet)?;
+                let packet = self.arriving(packet)?;
                 self.stack.arrive(&packet)?;
             }
             Action::Sends(packet) => self.expect(event, packet, due, tolerance)?,
@@ -308,7 +337,7 @@ impl<'a, S: Stack> Run<'a, S> {
                     },
                 }
             }
-            Action::Command(command) => self.stack.command(command)?,
+            Action::Command(command) => self.ignored.extend(self.stack.command(command)?),
             Action::Code(code) => {
                 let info = self.stack.info()?;
                 match judge(code, &info) {
@@ -370,10 +399,7 @@ impl<'a, S: Stack> Run<'a, S> {
                 let seen = format!("nothing until {}", seconds(latest));
                 return Err(Stop::Fail(expectation(&expected, due, event.when), seen));
             };
-            if seen.flags & flags::SYN != 0 && expected.flags & flags::SYN != 0 {
-                self.numbers.local = seen.seq.wrapping_sub(expected.seq);
-            }
-            let seen = self.numbers.to_script(&seen);
+            let seen = self.numbers.of_stack(&seen, &expected);
             let part = (!self.options.strict).then(|| compare::first_part(&expected, &seen)).flatten();
             let compared = part.as_ref().map_or(&expected, |(first, _)| first);
             let mut differences = compare::differences(compared, &seen, self.options.strict);
@@ -409,11 +435,14 @@ impl<'a, S: Stack> Run<'a, S> {
     }
 
     /// A packet that arrives, with the stack's numbers.
-    fn to_stack(&self, packet: &Packet) -> Result<Packet, Stop> {
-        let mut packet = self.numbers.to_stack(packet);
+    fn arriving(&mut self, packet: &Packet) -> Result<Packet, Stop> {
+        let mut packet = self.numbers.of_script(packet);
         for option in packet.options.iter_mut().flatten() {
             match option {
-                TcpOption::Timestamps { ecr, .. } if *ecr != 0 || self.stamps.contains_key(ecr) => {
+                // A segment without an acknowledgment echoes nothing (RFC 7323, section 3.2).
+                TcpOption::Timestamps { ecr, .. }
+                    if packet.flags & flags::ACK != 0 && *ecr != 0 || self.stamps.contains_key(ecr) =>
+                {
                     *ecr = *self.stamps.get(ecr).ok_or_else(|| {
                         let expected = "an echo of a timestamp that the script expected before";
                         Stop::Fail(expected.to_owned(), format!("ecr {ecr}"))
@@ -476,7 +505,12 @@ fn check(call: &Call, returned: &Returned) -> Result<(), Stop> {
     let argument = returned.out.as_ref().and_then(|(index, out)| Some((call.arguments.get(*index)?, out)));
     let is_same = is_same
         && argument.is_none_or(|(expected, out)| match expected {
-            Value::List(items) if items.len() == 1 => items[0] == *out || items[0] == Value::Any,
+            Value::List(items) if items.len() == 1 => match (&items[0], out) {
+                (Value::Any, _) => true,
+                // Options have 32 bits, which a script may write with a sign or without one.
+                (Value::Number(expected), Value::Number(out)) => *expected as u32 == *out as u32,
+                (expected, out) => expected == out,
+            },
             Value::Any => true,
             other => other == out,
         });

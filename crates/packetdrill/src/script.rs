@@ -151,6 +151,13 @@ pub enum TcpOption {
     },
     /// Blocks `[left, right)`.
     Sack(Vec<(u32, u32)>),
+    /// A cookie of TCP Fast Open, or the request for one, which is empty (RFC 7413, section 4.1.1).
+    FastOpen {
+        /// Whether it has the kind for experiments (RFC 6994) in place of its own.
+        experimental: bool,
+        /// The cookie.
+        cookie: Vec<u8>,
+    },
     /// An option that neither stack has, by name or number.
     Other(String),
 }

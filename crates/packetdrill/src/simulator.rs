@@ -17,8 +17,15 @@ const ORIGIN: Time = Time::from_secs(1);
 const ISS: u32 = 0x7000_0000;
 /// The receive buffer unless the script sets one: Linux's maximum.
 const RECEIVE_BUFFER: &str = "6291456 B";
+/// The largest segment of a peer that announces none (RFC 9293, section 3.7.1).
+const SMALLEST: u16 = 536;
+/// Bytes that timestamps take with their padding (RFC 7323, appendix A).
+const STAMPS: i64 = 12;
 /// Timers that may expire without time passing.
 const MOST_TIMERS: u32 = 10_000;
+/// Flags of `tcp_fastopen` with which each socket that listens has it (include/net/tcp.h: `TFO_SERVER_ENABLE`,
+/// `TFO_SERVER_WO_SOCKOPT1`).
+const FAST_OPEN: u64 = 0x402;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: i64 = 0x7fff_ffff;
 
@@ -68,6 +75,15 @@ pub struct Simulated {
     /// Bytes written.
     written: u64,
     send_buffer: Option<u64>,
+    /// The largest segments that the two ends announced, bytes, and whether timestamps take room in them.
+    segments: (u16, u16),
+    stamped: bool,
+    /// Whether the script is done with its connection, so that the next SYN opens another one.
+    is_over: bool,
+    /// Whether the peer closed first: nothing is left of the connection once its FIN is acknowledged.
+    passive: bool,
+    /// Whether `shutdown` has ended reading.
+    reads_no_more: bool,
 }
 
 impl Simulated {
@@ -95,6 +111,11 @@ impl Simulated {
             directives: directives.collect(),
             written: 0,
             send_buffer: None,
+            segments: (0, SMALLEST),
+            stamped: false,
+            is_over: false,
+            passive: false,
+            reads_no_more: false,
         };
         // Settings are wrong or right whether or not a connection opens.
         settings::stack(&stack.keys(true)?, &stack.file).map_err(Stop::Wrong)?;
@@ -119,8 +140,25 @@ impl Simulated {
         end.set_reading(false);
         self.end = Some(end);
         (self.accepted, self.established, self.told, self.reset) = (false, false, false, false);
+        (self.reads_no_more, self.passive, self.is_over) = (false, false, false);
         self.written = 0;
         Ok(())
+    }
+
+    /// Answers a packet of no connection (RFC 9293, section 3.10.7.1, and 3.10.7.2 where a socket listens).
+    fn refuse(&mut self, packet: &Packet) {
+        let listens = self.descriptors.values().any(|fd| fd.state == State::Listening);
+        if packet.flags & flags::RST != 0 || listens && packet.flags & flags::ACK == 0 {
+            return;
+        }
+        let occupied = packet.len
+            + u32::from(packet.flags & flags::SYN != 0)
+            + u32::from(packet.flags & flags::FIN != 0);
+        let reset = match packet.ack.filter(|_| packet.flags & flags::ACK != 0) {
+            Some(ack) => reset(ack, None),
+            None => reset(0, Some(packet.seq.wrapping_add(occupied))),
+        };
+        self.sent.push_back((self.now.since(ORIGIN), reset));
     }
 
     /// Takes what the stack sends now, and completes the blocked call if it can.
@@ -130,6 +168,10 @@ impl Simulated {
             self.established |= end.is_established();
             while let Some(segment) = end.poll_transmit(self.now) {
                 let ecn = if end.ecn_capable() { Ecn::Ect0 } else { Ecn::None };
+                self.stamped = segment.timestamps;
+                if segment.mss > 0 {
+                    self.segments.0 = segment.mss;
+                }
                 self.sent.push_back((since, to_packet(&segment, ecn)));
             }
         }
@@ -193,6 +235,7 @@ impl Simulated {
         match call.name.as_str() {
             "bind" => value(0),
             "listen" => {
+                self.is_over |= self.accepted;
                 self.set_state(number, State::Listening);
                 value(0)
             }
@@ -223,7 +266,7 @@ impl Simulated {
                 if is_reset {
                     return error(self.refusal().0);
                 }
-                if is_finished { value(0) } else { wait() }
+                if is_finished || self.reads_no_more { value(0) } else { wait() }
             }
             "shutdown" | "close" => self.close(call, number, fd),
             "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
@@ -237,6 +280,18 @@ impl Simulated {
             },
             "setsockopt" => self.set_option(&arguments),
             "getsockopt" => match arguments.word(2) {
+                // Only before the connection begins is it what `setsockopt` has set.
+                "TCP_MAXSEG" if self.end.is_none() => {
+                    let set = self.options.iter().rfind(|(key, _)| key == "tcp.packet");
+                    let packet = set.and_then(|(_, value)| value.strip_suffix(" B")?.parse::<i64>().ok());
+                    let out = packet.map(|packet| (3, Value::Number(packet - 40)));
+                    Ok(Some(Returned { out, ..Returned::value(0) }))
+                }
+                "TCP_MAXSEG" => {
+                    let out =
+                        Some((3, Value::Number(self.largest_data(self.segments.0.min(self.segments.1)))));
+                    Ok(Some(Returned { out, ..Returned::value(0) }))
+                }
                 "SO_ERROR" => {
                     let is_refused = self.end.as_ref().is_some_and(Endpoint::is_reset) && !self.told;
                     self.told |= is_refused;
@@ -247,6 +302,11 @@ impl Simulated {
             },
             _ => lacks(),
         }
+    }
+
+    /// Data that fits into a segment of this announced size beside the timestamps: Linux's `mss_cache` (tcp_current_mss) and `advmss`.
+    fn largest_data(&self, announced: u16) -> i64 {
+        i64::from(announced) - if self.stamped { STAMPS } else { 0 }
     }
 
     /// The error of a connection that did not come about or ended, and its number.
@@ -300,6 +360,9 @@ impl Simulated {
     fn write(&mut self, arguments: &Arguments<'_>, fd: Descriptor) -> Result<Option<Returned>, Stop> {
         arguments.flags(3, &[("MSG_DONTWAIT", ()), ("MSG_NOSIGNAL", ())])?;
         let bytes = arguments.size(2)?;
+        if arguments.is_null(1) {
+            return Err(Stop::Skip("a buffer of NULL".to_owned()));
+        }
         let (buffer, written) = (self.send_buffer, self.written);
         let Some(end) = self.connection(fd) else { return Ok(Some(Returned::error("ENOTCONN"))) };
         if end.is_reset() {
@@ -322,19 +385,34 @@ impl Simulated {
     fn close(&mut self, call: &Call, number: i64, fd: Descriptor) -> Result<Option<Returned>, Stop> {
         let arguments = Arguments::new(call);
         let is_close = call.name == "close";
-        if !is_close && arguments.word(1) == "SHUT_RD" {
-            return Err(Stop::Skip("shutdown SHUT_RD".to_owned()));
+        // Linux's inet_shutdown: TCP itself learns of the end of writing only, and takes what arrives.
+        let how = arguments.word(1);
+        self.reads_no_more |= !is_close && fd.state == State::Connection && how != "SHUT_WR";
+        if !is_close && how == "SHUT_RD" {
+            return Ok(Some(Returned::value(0)));
         }
+        let now = self.now;
         if let Some(end) = self.connection(fd) {
-            if is_close && end.unread() > 0 {
-                return Err(Stop::Skip("close with data that was not read".to_owned()));
+            let is_opening = !end.is_established() && !end.is_reset();
+            if is_opening && !is_close {
+                return Err(Stop::Skip("shutdown before the connection is established".to_owned()));
             }
-            if !end.is_established() && !end.is_reset() {
-                return Err(Stop::Skip(format!("{} before the connection is established", call.name)));
-            }
+            let (unread, finished) = (end.unread(), end.peer_is_finished());
+            let is_first = !end.is_closed();
             end.close();
+            // The peer learns that its data is lost (RFC 2525, section 2.17; Linux's __tcp_close).
+            if is_close && unread > 0 {
+                let reset = to_packet(&end.abort(now), Ecn::None);
+                self.sent.push_back((now.since(ORIGIN), reset));
+            }
+            self.passive |= is_first && finished;
+            // An attempt ends without a segment (RFC 9293, section 3.10.4).
+            if is_close && (unread > 0 || is_opening) {
+                self.end = None;
+            }
         }
         if is_close {
+            self.is_over |= self.accepted;
             self.descriptors.remove(&number);
         }
         Ok(Some(Returned::value(0)))
@@ -345,8 +423,16 @@ impl Simulated {
         let number = || arguments.listed(3);
         let (key, value) = match name {
             // The simulator's sender sends at once what it may send.
-            "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" => return Ok(Some(Returned::value(0))),
-            "SO_SNDBUF" => ("tcp.send_buffer", format!("{} B", number()?)),
+            "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" | "IP_MTU_DISCOVER" => {
+                return Ok(Some(Returned::value(0)));
+            }
+            // Afterwards it is how much the application may write.
+            "SO_SNDBUF" if self.end.is_some() => {
+                self.send_buffer = Some(arguments.listed_size(3)?.saturating_mul(2));
+                return Ok(Some(Returned::value(0)));
+            }
+            // Linux's sk_setsockopt doubles it, because it counts the memory of packets. Large packets are nearly all data.
+            "SO_SNDBUF" => ("tcp.send_buffer", format!("{} B", number()?.saturating_mul(2))),
             "SO_RCVBUF" => ("tcp.receive_buffer", format!("{} B", number()?)),
             "TCP_MAXSEG" => ("tcp.packet", format!("{} B", number()?.saturating_add(40))),
             "TCP_CONGESTION" => ("cc", settings::cc(arguments.text(3)?).map_err(Stop::Skip)?),
@@ -372,15 +458,35 @@ impl Stack for Simulated {
     fn arrive(&mut self, packet: &Packet) -> Result<(), Stop> {
         let is_opening = packet.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         let listens = self.descriptors.values().any(|fd| fd.state == State::Listening);
-        if is_opening && listens && self.end.as_ref().is_none_or(|end| end.is_reset() && !self.accepted) {
+        if is_opening
+            && listens
+            && self.end.as_ref().is_none_or(|end| self.is_over || end.is_reset() && !self.accepted)
+        {
             self.open(false)?;
         }
         let now = self.now;
-        let Some(end) = &mut self.end else {
-            return Err(Stop::Skip("a packet without a connection".to_owned()));
+        let ended = self.passive && self.end.as_ref().is_some_and(Endpoint::is_finished);
+        let Some(end) = self.end.as_mut().filter(|_| !ended) else {
+            self.refuse(packet);
+            return Ok(());
         };
+        if is_opening
+            && packet.options.iter().flatten().any(|option| matches!(option, TcpOption::FastOpen { .. }))
+        {
+            let value = settings::last(&self.settings, "net.ipv4.tcp_fastopen").unwrap_or("1");
+            if settings::whole(value).is_none_or(|flags| flags & FAST_OPEN == FAST_OPEN) {
+                return Err(Stop::Skip("TCP Fast Open".to_owned()));
+            }
+        }
+        // Linux's tcp_rcv_state_process aborts such a connection (RFC 1122, section 4.2.2.13).
+        if packet.len > 0 && self.reads_no_more && end.is_closed() {
+            return Err(Stop::Skip("data after shutdown SHUT_RDWR".to_owned()));
+        }
         let segment = to_segment(packet)?;
         self.reset |= packet.flags & flags::RST != 0;
+        if packet.flags & flags::SYN != 0 {
+            self.segments.1 = if segment.mss > 0 { segment.mss } else { SMALLEST };
+        }
         end.on_segment(&segment, packet.ecn == Some(Ecn::Ce), now);
         self.pump();
         Ok(())
@@ -406,15 +512,17 @@ impl Stack for Simulated {
         Ok(if is_done(self) { self.blocked.take().and_then(|blocked| blocked.returned) } else { None })
     }
 
-    fn command(&mut self, command: &str) -> Result<(), Stop> {
+    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop> {
         let settings = settings::of_command(command, &self.folder).map_err(Stop::Skip)?;
-        let is_late = self.end.is_some() && !settings.is_empty();
+        let changes = settings::of_settings(&settings, true).map_err(Stop::Skip)?;
+        let is_late = self.end.is_some() && !self.is_over && !changes.is_empty();
+        let unknown = settings::unknown(&settings);
         self.settings.extend(settings);
         self.keys(true)?;
         if is_late {
             return Err(Stop::Skip(format!("`{command}` after the connection has begun")));
         }
-        Ok(())
+        Ok(unknown)
     }
 
     fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop> {
@@ -427,6 +535,8 @@ impl Stack for Simulated {
         Ok(BTreeMap::from([
             ("tcpi_snd_cwnd", snapshot.cwnd as i64),
             ("tcpi_snd_ssthresh", ssthresh),
+            ("tcpi_snd_mss", self.largest_data(self.segments.0.min(self.segments.1))),
+            ("tcpi_advmss", self.largest_data(self.segments.0)),
             ("tcpi_rtt", micros(snapshot.srtt)),
             ("tcpi_min_rtt", micros(snapshot.min_rtt)),
             ("tcpi_rto", micros(snapshot.rto)),
@@ -489,10 +599,18 @@ fn to_segment(packet: &Packet) -> Result<Segment, Stop> {
                 }
                 segment.sack = sack;
             }
+            // The stack does not have it, and ignores it (RFC 9293, section 3.1, MUST-6).
+            TcpOption::FastOpen { .. } => {}
             TcpOption::Other(name) => return Err(Stop::Skip(format!("the TCP option {name}"))),
         }
     }
     Ok(segment)
+}
+
+/// A reset with this number, which acknowledges `ack`.
+fn reset(seq: u32, ack: Option<u32>) -> Packet {
+    let flags = flags::RST | ack.map_or(0, |_| flags::ACK);
+    Packet { ecn: Some(Ecn::None), flags, seq, len: 0, ack, window: Some(0), options: Some(Vec::new()) }
 }
 
 fn to_packet(segment: &Segment, ecn: Ecn) -> Packet {

@@ -7,6 +7,10 @@ use crate::script::{Ecn, Packet, TcpOption, flags};
 /// Bytes of an IPv4 header without options, and of a TCP header without options.
 const HEADER: usize = 20;
 const TCP: u8 = 6;
+/// Bytes of options in a header of TCP at most.
+const MOST_OPTIONS: usize = 40;
+/// The number of the experiment with TCP Fast Open (RFC 7413, appendix A).
+const FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 
 /// Addresses and ports, from the sender's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +23,7 @@ pub struct Ends {
 
 /// The bytes of a packet. Its payload is zeros.
 pub fn encode(packet: &Packet, ends: Ends) -> Vec<u8> {
-    let mut options = Vec::new();
-    for option in packet.options.iter().flatten() {
-        encode_option(option, &mut options);
-    }
-    // The end of the list is zeros.
-    options.resize(options.len().next_multiple_of(4), 0);
+    let options = encode_options(packet.options.as_deref().unwrap_or(&[]));
     let mut tcp = Vec::with_capacity(HEADER + options.len() + packet.len as usize);
     tcp.extend(ends.from.1.to_be_bytes());
     tcp.extend(ends.to.1.to_be_bytes());
@@ -58,6 +57,25 @@ pub fn encode(packet: &Packet, ends: Ends) -> Vec<u8> {
     bytes
 }
 
+/// The options of a header, aligned to four bytes if they then fit into it. The end of the list is zeros.
+fn encode_options(options: &[TcpOption]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for option in options {
+        encode_option(option, &mut bytes);
+    }
+    if bytes.len() > MOST_OPTIONS {
+        bytes.clear();
+        for option in options {
+            let before = bytes.len();
+            encode_option(option, &mut bytes);
+            let padding = bytes[before..].iter().take_while(|byte| **byte == 1).count();
+            bytes.drain(before..before + padding);
+        }
+    }
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
 fn encode_option(option: &TcpOption, bytes: &mut Vec<u8>) {
     match option {
         TcpOption::Mss(mss) => {
@@ -78,17 +96,20 @@ fn encode_option(option: &TcpOption, bytes: &mut Vec<u8>) {
                 bytes.extend(right.to_be_bytes());
             }
         }
+        TcpOption::FastOpen { experimental, cookie } => {
+            let magic: &[u8] = if *experimental { &FAST_OPEN } else { &[] };
+            bytes.push(if *experimental { 254 } else { 34 });
+            bytes.push((2 + magic.len() + cookie.len()) as u8);
+            bytes.extend(magic);
+            bytes.extend(cookie);
+        }
         TcpOption::Other(_) => {}
     }
 }
 
 /// Whether these options fit into a header with their padding.
 pub fn fits(options: &[TcpOption]) -> bool {
-    let mut bytes = Vec::new();
-    for option in options {
-        encode_option(option, &mut bytes);
-    }
-    bytes.len() <= 40
+    encode_options(options).len() <= MOST_OPTIONS
 }
 
 /// The packet in these bytes, if it is TCP over IPv4.
@@ -133,6 +154,10 @@ fn decode_options(mut bytes: &[u8]) -> Option<Vec<TcpOption>> {
                         TcpOption::Sack(value.chunks(8).map(block).collect::<Option<_>>()?)
                     }
                     8 => TcpOption::Timestamps { val: long_at(value, 0)?, ecr: long_at(value, 4)? },
+                    34 => TcpOption::FastOpen { experimental: false, cookie: value.to_vec() },
+                    254 if value.starts_with(&FAST_OPEN) => {
+                        TcpOption::FastOpen { experimental: true, cookie: value[FAST_OPEN.len()..].to_vec() }
+                    }
                     kind => TcpOption::Other(format!("option {kind}")),
                 });
                 bytes = &bytes[length..];
@@ -164,6 +189,18 @@ fn checksum(parts: &[&[u8]]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_need_all_the_room_are_not_aligned() {
+        let stamps = TcpOption::Timestamps { val: 1, ecr: 2 };
+        let cookie = |bytes| TcpOption::FastOpen { experimental: true, cookie: vec![7; bytes] };
+        let most =
+            [TcpOption::Mss(1460), TcpOption::SackPermitted, stamps, TcpOption::WindowScale(8), cookie(16)];
+        let bytes = encode_options(&most);
+        assert_eq!(bytes.len(), MOST_OPTIONS);
+        assert_eq!(decode_options(&bytes), Some(most.to_vec()));
+        assert!(fits(&most) && !fits(&[cookie(37)]));
+    }
 
     #[test]
     fn a_packet_survives_its_bytes() {

@@ -58,6 +58,19 @@ fn a_packet_has_flags_numbers_window_and_options() {
 }
 
 #[test]
+fn a_cookie_may_look_like_a_number() {
+    let cookie = |text: &str| packet(&format!("+0 < S 0:0(0) <{text},nop,nop>")).options.unwrap().remove(0);
+    let expected =
+        |experimental, cookie: &[u8]| TcpOption::FastOpen { experimental, cookie: cookie.to_vec() };
+    assert_eq!(cookie("FO"), expected(false, &[]));
+    assert_eq!(cookie("FO 00345678"), expected(false, &[0, 0x34, 0x56, 0x78]));
+    assert_eq!(cookie("FOEXP abcd"), expected(true, &[0xab, 0xcd]));
+    assert_eq!(cookie("FO TFO_COOKIE"), expected(false, &[0x30, 0x21, 0xb9, 0xd8, 0x89, 0x01, 0x7e, 0xeb]));
+    let odd = mistake("+0 < S 0:0(0) <FO abc>");
+    assert!(odd.contains("expected a cookie of at most 36 bytes in hexadecimal, found \"abc\""), "{odd}");
+}
+
+#[test]
 fn sequence_numbers_wrap() {
     assert_eq!(packet("+0 > . 4294967295:0(1) ack 1").seq, u32::MAX);
 }
@@ -119,6 +132,7 @@ fn what_other_packets_are_is_named() {
     for (text, name) in [
         ("+0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]\n+0 > . 1:1(0)", "icmp packets"),
         ("+0 > udp (1000)\n+0 > . 1:1(0)", "udp packets"),
+        ("+0 < encap psp (spi 1) . 1:1(0)\n+0 > . 1:1(0)", "encap packets"),
         ("+0 > (flowlabel 0x1) . 1:1(0)\n+0 > . 1:1(0)", "flowlabel of a packet"),
         ("+0 > SEWA 0:0(0)\n+0 > . 1:1(0)", "AccECN"),
         ("+0 > 8080 > 40000 S 0:0(0)\n+0 > . 1:1(0)", "ports of a packet"),

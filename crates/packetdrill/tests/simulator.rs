@@ -43,6 +43,7 @@ fn text(line: &Line) -> String {
 fn simulate(text: &str) -> Result<Report, Stop> {
     let script = parse(text, "test.pkt").expect("it can be read");
     run(&script, Engine::Simulator, &Vec::new(), &mut |_, _| Judgement::Holds, &|| false)
+        .map(|done| done.report)
 }
 
 const OPENING: &str = "// elephan: tcp.ecn=true\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 listen(3, 1) = 0\n\

@@ -117,3 +117,5 @@ def _show(report: Report) -> None:
         out.message(f"    seen     {report.seen}")
     else:
         out.message(f"passed  {place}")
+    if report.ignored:
+        out.message(f"    without {', '.join(report.ignored)}, which this TCP does not know")

@@ -4,7 +4,6 @@ This needs an image of a kernel (`elephan kernel build`), and no root.
 """
 
 import time
-from pathlib import Path
 
 from elephan import _core
 from elephan.api.run import Run
@@ -13,10 +12,6 @@ from elephan.engines.sim import Progress, from_columns
 from elephan.guest import image
 from elephan.kernel.errors import KernelError
 from elephan.kernel.names import STOCK, Registered, of_flows
-
-# What runs in a guest: its first program, and the links of its network.
-FILES = Path(image.__file__).with_name("bin")
-INIT, LINKS = FILES / "elephan-init", FILES / "libelephan_emulator.so"
 
 
 def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
@@ -27,14 +22,14 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
     wrong = _core.linux_unsupported(scenario, guest=True)
     if wrong:
         raise _core.ScenarioError("\n".join(wrong))
-    for file in (INIT, LINKS):
-        if not file.is_file():
-            raise KernelError(
-                f"{file}: expected a file of this package, found none; in a source tree `make guest` builds it"
-            )
+    lacks = image.missing_files()
+    if lacks:
+        raise KernelError("\n".join(lacks))
     found = image.find(scenario.document.get("kernel", {}).get("version"))
     started = time.perf_counter()
     guest = Registered()
     names = of_flows(scenario.congestion_controls, STOCK, guest.name_of)
-    result = _core.run_guest(scenario, names, guest.loads, image=found.path, files=(INIT, LINKS), progress=progress)
+    result = _core.run_guest(
+        scenario, names, guest.loads, image=found.path, files=(image.INIT, image.LINKS), progress=progress
+    )
     return from_columns(scenario, result, time.perf_counter() - started, "kernel", found.identity)

@@ -1,7 +1,7 @@
 """Runs scripts of packetdrill on the simulator's TCP, or on the running kernel's."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,13 @@ STATES = (
     *("ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT"),
     *("CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING"),
 )
+# Bits of `tcpi_options` (include/uapi/linux/tcp.h).
+TCP_OPTIONS = ("TIMESTAMPS", "SACK", "WSCALE", "ECN", "ECN_SEEN", "SYN_DATA", "USEC_TS", "TFO_CHILD")
 # The names that packetdrill gives the code of a script, besides those of `struct tcp_info`.
 CONSTANTS = {
     **{f"TCP_CA_{name}": number for number, name in enumerate(("Open", "Disorder", "CWR", "Recovery", "Loss"))},
     **{f"TCP_{name}": number for number, name in enumerate(STATES, 1)},
-    **{f"TCPI_OPT_{name}": 1 << bit for bit, name in enumerate(("TIMESTAMPS", "SACK", "WSCALE", "ECN", "ECN_SEEN"))},
+    **{f"TCPI_OPT_{name}": 1 << bit for bit, name in enumerate(TCP_OPTIONS)},
 }
 
 
@@ -25,7 +27,8 @@ class Report:
     """The result of a script: `passed`, `skipped` or `failed`.
 
     A skipped script has a reason; a failed one has the text of its line, and what was expected and seen there. The line is
-    0 if it is the script as a whole.
+    0 if it is the script as a whole. `ignored` are settings of a kernel (`KEY=VALUE`) that the stack does not know,
+    without which the script was run.
     """
 
     file: str
@@ -35,6 +38,7 @@ class Report:
     text: str = ""
     expected: str = ""
     seen: str = ""
+    ignored: Sequence[str] = ()
 
 
 def check(keys: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from elephan import _core
 from elephan.base.cores import core_count
-from elephan.base.folders import new_folder
+from elephan.base.folders import new_folder, only_writer
 from elephan.base.kinds import IMAGE
 from elephan.kernel import build as objects
 from elephan.kernel.errors import KernelError
@@ -47,6 +47,11 @@ UNPACKED, CONFIGURED = 0.06, 0.1
 TOOLS = ("tar", "xz", "make", "gcc", "ld", "flex", "bison", "bc", "nice")
 PACKAGES = "apt-get install make gcc libc6-dev flex bison bc xz-utils"
 DEBIAN_SOURCES = Path("/usr/src")
+# What runs in a guest: its first program, and the links of its network.
+FILES = Path(__file__).with_name("bin")
+INIT, LINKS = FILES / "elephan-init", FILES / "libelephan_emulator.so"
+# In the tree of a build: the source and the compiler, once it is configured.
+READY = "elephan.json"
 # The place of our driver in a kernel's tree.
 DRIVER = Path("drivers/elephan")
 PROGRAM = "linux"
@@ -236,11 +241,19 @@ def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | No
     """Build an image from a kernel's source, and put it into the cache; an image that is there already is returned.
 
     `source` is a kernel's tree, which stays as it is, a tarball of one, or the name of a Debian package whose tarball is in
-    `/usr/src`. With `force` an image that is there is built again. `progress` is called with the completed share.
+    `/usr/src`. With `force` an image that is there is built again. `progress` is called with the completed share. A build that
+    was interrupted goes on where it was, if source and compiler are the same.
 
     Raises `KernelError` for unsuitable sources and machines, `OSError` if the disk refuses something.
     """
-    place = _source(source)
+    folder().mkdir(parents=True, exist_ok=True)
+    lacks, place = _missing(folder()), None
+    try:
+        place = _source(source)
+    except KernelError as error:
+        lacks.append(str(error))
+    if lacks or place is None:
+        raise KernelError("\n".join(lacks))
     version = _version(place)
     target = folder() / f"{version}-{_guest()[:12]}"
     if not force:
@@ -248,31 +261,68 @@ def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | No
             if image.path.parent == target and not image.outdated:
                 return image
     tell = progress or (lambda _: None)
-    folder().mkdir(parents=True, exist_ok=True)
-    _check_machine(folder())
-    with new_folder(target, force=force) as made:
-        tree = made / "build"
+    work = folder() / f"build-{target.name}"
+    for other in folder().glob(f"build-{version}-*"):
+        # An interrupted build of an earlier version of Elephan, unless one writes there.
+        if other != work:
+            with contextlib.suppress(FileExistsError), only_writer(other, "build"):
+                shutil.rmtree(other)
+    with only_writer(work, "build"):
+        try:
+            _make_image(place, version, work / "tree", tell)
+            with new_folder(target, force=force) as made:
+                _keep(work / "tree", made, place, version)
+        except (KernelError, OSError):
+            # What failed would fail again; what was interrupted goes on.
+            shutil.rmtree(work)
+            raise
+        except KeyboardInterrupt as stopped:
+            stopped.add_note("the same command goes on where it was")
+            raise
+        shutil.rmtree(work)
+    return next(image for image in images() if image.path.parent == target)
+
+
+def _make_image(place: Path, version: str, tree: Path, tell: Progress) -> None:
+    """Unpack, edit, configure and compile a source in `tree`, or go on with it."""
+    ready = json.dumps([str(place), _state(place), _compiler()])
+    if not (tree / READY).is_file() or (tree / READY).read_text(encoding="utf-8") != ready:
+        if tree.exists():
+            shutil.rmtree(tree)
         tree.mkdir()
         _unpack(place, tree)
         tell(UNPACKED)
         _add_driver(tree, version)
         _configure(tree, version)
-        tell(CONFIGURED)
-        _compile(tree, version, lambda share: tell(CONFIGURED + (1 - CONFIGURED) * share))
-        shutil.copy2(tree / PROGRAM, made / PROGRAM)
-        told = {
-            "version": version,
-            "digest": hashlib.sha256((made / PROGRAM).read_bytes()).hexdigest(),
-            "guest": _guest(),
-            "config": hashlib.sha256((tree / ".config").read_bytes()).hexdigest(),
-            "compiler": _output(["gcc", "--version"]).partition("\n")[0],
-            "source": str(place),
-            "elephan": _core.__version__,
-            "built": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        shutil.rmtree(tree)
-        (made / IMAGE.document).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    return next(image for image in images() if image.path.parent == target)
+        (tree / READY).write_text(ready, encoding="utf-8")
+    tell(CONFIGURED)
+    _compile(tree, version, lambda share: tell(CONFIGURED + (1 - CONFIGURED) * share))
+
+
+def _keep(tree: Path, made: Path, place: Path, version: str) -> None:
+    """Copy the image of a tree, and describe it."""
+    shutil.copy2(tree / PROGRAM, made / PROGRAM)
+    told = {
+        "version": version,
+        "digest": hashlib.sha256((made / PROGRAM).read_bytes()).hexdigest(),
+        "guest": _guest(),
+        "config": hashlib.sha256((tree / ".config").read_bytes()).hexdigest(),
+        "compiler": _compiler(),
+        "source": str(place),
+        "elephan": _core.__version__,
+        "built": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    (made / IMAGE.document).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def _compiler() -> str:
+    return _output(["gcc", "--version"]).partition("\n")[0]
+
+
+def _state(place: Path) -> list[int]:
+    """What changes with a source: the number of its files, and when the last of them was changed."""
+    files = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
+    return [len(files), max(path.stat().st_mtime_ns for path in files)]
 
 
 @cache
@@ -289,10 +339,19 @@ def _numbers(version: str) -> tuple[int, ...]:
 # The machine and the source.
 
 
-def _check_machine(place: Path) -> None:
-    """Refuse a machine that cannot build images. Every line says what was expected and found."""
+def missing_files() -> list[str]:
+    """What a guest needs besides an image, and this package lacks."""
+    return [
+        f"{file}: expected a file of this package, found none; in a source tree `make guest` builds it"
+        for file in (INIT, LINKS)
+        if not file.is_file()
+    ]
+
+
+def _missing(place: Path) -> list[str]:
+    """Why this machine cannot build or run images: every line says what was expected and found."""
     system = f"{platform.system()} on {platform.machine()}"
-    lines = []
+    lines = missing_files()
     if system != "Linux on x86_64":
         lines.append(f"machine: expected Linux on x86_64, found {system}")
     lines += [
@@ -301,21 +360,23 @@ def _check_machine(place: Path) -> None:
     free = shutil.disk_usage(place).free
     if free < SPACE_BYTES:
         lines.append(f"{place}: expected {SPACE_BYTES / 1e9:.1f} GB of free space, found {free / 1e9:.1f} GB")
-    if lines:
-        raise KernelError("\n".join(lines))
+    return lines
 
 
 def _source(source: str) -> Path:
     """The tree or tarball that the user means."""
     path = Path(source)
-    if path.exists():
+    # A folder beside a user may have the name of a package: with "./" before it, it is the folder.
+    is_package = re.fullmatch(r"linux-source-[\d.]+\d", source) is not None
+    if path.exists() and not is_package:
         return path.resolve()
     for tarball in sorted(DEBIAN_SOURCES.glob("linux-source-*.tar.*")):
-        if tarball.name.startswith(f"{source}.tar."):
+        if tarball.name.startswith(f"{source}.tar.") and tarball.is_file():
             return tarball
-    if re.fullmatch(r"linux-source-[\d.]+", source):
+    if is_package:
         expected = DEBIAN_SOURCES / f"{source}.tar.xz"
-        raise KernelError(f"{source}: expected {expected}, found none; apt-get install {source}")
+        folder = f"; the folder here is ./{source}" if path.exists() else ""
+        raise KernelError(f"{source}: expected {expected}, found none; apt-get install {source}{folder}")
     raise _core.ScenarioError(
         f"{source}: expected a kernel's tree, a tarball of one, or a package such as {DEFAULT}, found none"
     )

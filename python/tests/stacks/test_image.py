@@ -16,7 +16,6 @@ from command_line import call
 import elephan
 from elephan import _core
 from elephan.api.scenario import dumbbell, flow
-from elephan.engines import guest
 from elephan.engines.run import run as simulate
 from elephan.guest import image
 from elephan.kernel import KernelError
@@ -48,6 +47,9 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(image, "DEBIAN_SOURCES", tmp_path / "usr" / "src")
     monkeypatch.setattr(image, "SPACE_BYTES", 0)
+    # A gate does not build them.
+    monkeypatch.setattr(image, "INIT", Path(__file__))
+    monkeypatch.setattr(image, "LINKS", Path(__file__))
     return tmp_path / "cache" / "elephan" / "kernels"
 
 
@@ -193,20 +195,36 @@ def test_the_tarball_of_a_package_is_found(tmp_path):
     assert image.build().version == "6.12.117"
 
 
+@can_build
+def test_a_folder_is_not_taken_for_a_package(tmp_path, monkeypatch):
+    small_tree(tmp_path / "linux-source-6.12")
+    monkeypatch.chdir(tmp_path)
+    # Nor is one beside the packages' tarballs.
+    (image.DEBIAN_SOURCES / "linux-source-6.12.tar.d").mkdir(parents=True)
+    with pytest.raises(
+        KernelError, match=r"found none; apt-get install linux-source-6.12; the folder here is \./linux"
+    ):
+        image.build("linux-source-6.12")
+    assert image.build("./linux-source-6.12").version == "6.12.117"
+
+
 def test_a_machine_that_cannot_build_is_told_what_it_lacks(tmp_path, cache, monkeypatch):
-    tree = small_tree(tmp_path / "linux")
     monkeypatch.setattr(image, "TOOLS", ALL_TOOLS)
     monkeypatch.setattr(shutil, "which", lambda tool: None if tool in ("flex", "bc") else tool)
     monkeypatch.setattr(image.platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: os.terminal_size((0, 0)) and type("Usage", (), {"free": 5e8}))
     monkeypatch.setattr(image, "SPACE_BYTES", 10**9)
+    monkeypatch.setattr(image, "INIT", tmp_path / "elephan-init")
     with pytest.raises(KernelError) as caught:
-        image.build(str(tree))
+        image.build("linux-source-6.12")
+    package = tmp_path / "usr/src/linux-source-6.12.tar.xz"
     assert str(caught.value).splitlines() == [
+        f"{tmp_path}/elephan-init: expected a file of this package, found none; in a source tree `make guest` builds it",
         "machine: expected Linux on x86_64, found Linux on aarch64",
         f"flex: expected it to be installed ({image.PACKAGES}), found none",
         f"bc: expected it to be installed ({image.PACKAGES}), found none",
         f"{cache}: expected 1.0 GB of free space, found 0.5 GB",
+        f"linux-source-6.12: expected {package}, found none; apt-get install linux-source-6.12",
     ]
 
 
@@ -244,10 +262,10 @@ def test_an_option_that_a_version_lacks_is_left_out(tmp_path):
 
 
 @can_build
-def test_an_interrupted_build_leaves_nothing(tmp_path, cache):
-    # The recipe tells its process, and would go on for a minute.
-    rules = RULES.replace('@echo "  CC ', f'@echo $$$$ > {tmp_path}/process; echo "  CC ').replace(
-        "@printf", "@sleep 60; printf"
+def test_an_interrupted_build_goes_on(tmp_path, cache):
+    # The recipe tells its process, and would go on for a minute, but only once.
+    rules = RULES.replace('@echo "  CC ', f'@echo >> compiled; echo $$$$ > {tmp_path}/process; echo "  CC ').replace(
+        "@printf", "@test $$(wc -l < compiled) = 2 || sleep 60; printf"
     )
     tree = small_tree(tmp_path / "linux", rules=rules)
 
@@ -255,10 +273,33 @@ def test_an_interrupted_build_leaves_nothing(tmp_path, cache):
         if (tmp_path / "process").exists():
             raise KeyboardInterrupt
 
+    with pytest.raises(KeyboardInterrupt) as caught:
+        image.build(str(tree), progress=stop)
+    assert caught.value.__notes__ == ["the same command goes on where it was"]
+    assert image.images() == []
+    assert not [process for process in Path("/proc").glob("[0-9]*") if str(cache) in _command_line(process)]
+    # What was compiled is still there.
+    assert list(cache.glob("build-*/tree/compiled")) != []
+    shares = []
+    made = image.build(str(tree), progress=shares.append)
+    assert shares[0] == image.CONFIGURED
+    assert [path.name for path in cache.iterdir()] == [made.path.parent.name]
+
+
+@can_build
+def test_an_interrupted_build_of_another_source_begins_again(tmp_path):
+    tree = small_tree(tmp_path / "linux")
+
+    def stop(share):
+        if share >= image.CONFIGURED:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         image.build(str(tree), progress=stop)
-    assert list(cache.iterdir()) == []
-    assert not [process for process in Path("/proc").glob("[0-9]*") if str(cache) in _command_line(process)]
+    (tree / "new.c").write_text("new")
+    shares = []
+    image.build(str(tree), progress=shares.append)
+    assert shares[0] == image.UNPACKED
 
 
 def _command_line(process: Path) -> str:
@@ -311,8 +352,8 @@ def test_damaged_images_are_none(cache):
 
 def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
     # What runs in a guest is not needed without an image.
-    monkeypatch.setattr(guest, "INIT", Path(__file__))
-    monkeypatch.setattr(guest, "LINKS", Path(__file__))
+    monkeypatch.setattr(image, "INIT", Path(__file__))
+    monkeypatch.setattr(image, "LINKS", Path(__file__))
     keys = {"rate": "10 Mbit/s", "rtt": "20 ms", "flows": [flow("reno")], "duration": "1 s", "engine": "kernel"}
     scenario = dumbbell(**keys, kernel={"version": "6.1"})
     assert scenario.document["kernel"] == {"version": "6.1"}

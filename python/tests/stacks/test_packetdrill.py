@@ -105,6 +105,15 @@ def test_what_has_no_counterpart_skips_a_script_by_its_name(script, line, reason
     assert (report.outcome, report.reason) == ("skipped", reason)
 
 
+def test_a_key_that_no_stack_knows_is_reported_and_left_out(script):
+    report = packetdrill.run(
+        script("+0 write(4, ..., 1000) = 1000\n", "`sysctl -q net.ipv4.tcp_nothing=1`\n" + OPENING)
+    )
+    assert (report.outcome, list(report.ignored)) == ("passed", ["net.ipv4.tcp_nothing=1"])
+    shown = CliRunner().invoke(app, [report.file]).stdout
+    assert "without net.ipv4.tcp_nothing=1, which this TCP does not know" in shown
+
+
 def test_code_sees_the_names_that_it_defined(script):
     report = packetdrill.run(
         script("+0 %{ before = tcpi_snd_cwnd }%\n+0 %{ assert before == 10 and TCP_CA_Open == 0 }%\n")

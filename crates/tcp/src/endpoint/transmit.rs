@@ -100,6 +100,15 @@ impl Endpoint {
         })
     }
 
+    /// The application gives the connection up: the reset that tells the peer so (RFC 9293, section 3.10.5). Nothing of this end
+    /// is of use afterwards.
+    #[cold]
+    pub fn abort(&mut self, now: Time) -> Segment {
+        let mut segment = self.acknowledgment(now);
+        segment.flags |= Flags::RST;
+        segment
+    }
+
     /// A segment without data that acknowledges the received data.
     #[inline(always)]
     fn acknowledgment(&mut self, now: Time) -> Segment {
