@@ -303,8 +303,7 @@ PROBE_PORT: int
 PROBE_HEADER: int
 
 class ProbeClient:
-    """A session with `elephan path probe server`: it asks for one test after the other, and keeps to what was agreed
-    on.
+    """A session with `elephan path probe server`: it asks for tests in turn, and keeps to what was agreed on.
 
     `host` is an IP address. The session costs at most `max_bytes` of IP packets in both directions together, lasts
     at most `max_seconds`, and sends at no more than `max_rate` (bit/s). Raises `ScenarioError` for a wrong token,

@@ -38,7 +38,15 @@ ELSEWHERE = {
         "template.md",
         "template.toml",
     ),
-    *("index.parquet", "superseded.parquet", "overview.svg", "overview.png", "index.html", "trace.pcap"),
+    *(
+        "index.parquet",
+        "superseded.parquet",
+        "overview.svg",
+        "overview.png",
+        "index.html",
+        "trace.pcap",
+        "elephan.json",
+    ),
 }
 # Names of files in the text of the package.
 FILE = re.compile(r"\w[\w-]*\.(json|toml|parquet|png|csv|md|svg|html|pdf|pcap)")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kills import killed_at
 
 import elephan
@@ -100,7 +100,8 @@ class Folder(RuleBasedStateMachine):
         assert self.known <= now <= self.known | identities(keys)
         self.known = now
 
-    @precondition(lambda self: (self.out / "flows").exists() and any((self.out / "flows").iterdir()))
+    # Which files a killed sweep leaves depends on how far its threads were, so no rule has a precondition: what is drawn would
+    # depend on it.
     @rule(name=st.sampled_from(["flows", "queues"]), which=st.integers(0, 9), cut=st.booleans())
     def accident(self, name: str, which: int, *, cut: bool) -> None:
         """Samples are removed or truncated."""
@@ -115,11 +116,10 @@ class Folder(RuleBasedStateMachine):
         if index.height and lost & set(index["run"]):
             assert path in [loss.path for loss in elephan.Dataset(self.out).losses()]
 
-    @precondition(lambda self: (self.out / INDEX).exists())
     @rule()
     def loss_of_the_index(self) -> None:
-        """`index.parquet` is removed."""
-        (self.out / INDEX).unlink()
+        """`index.parquet` is removed, if it is there."""
+        (self.out / INDEX).unlink(missing_ok=True)
         self.known = whole(self.out)
 
     @invariant()
