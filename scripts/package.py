@@ -33,10 +33,9 @@ def commands(text: str) -> list[str]:
 def as_run(command: str) -> list[str]:
     """The command line; that of its help, if arguments are left out."""
     words = ["elephan", *[word.strip("\"'") for word in re.findall(r'"[^"]*"|\S+', command)[1:]]]
-    complete = len(words) > 2 or words[1] in ("packetdrill", "doctor") or words[1].startswith("-")
-    if not complete or words[-1] == "--path":
-        return [*words[:2], "--help"]
-    return words
+    name = 3 if words[1] == "path" else 2
+    complete = len(words) > name or words[1] in ("packetdrill", "doctor") or words[1].startswith("-")
+    return words if complete else [*words[:name], "--help"]
 
 
 def needs(words: list[str]) -> str:
