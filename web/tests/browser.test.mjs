@@ -63,7 +63,8 @@ test("a run is started, drawn while it goes on, changed, exported, finished and 
   await state("running");
   await page.waitForFunction(() => Number(document.querySelector("[data-chart=cwnd]")?.dataset.samples) > 5);
   const early = await samples();
-  // A table of the file can stand for several flows.
+  // A table of the file can stand for several flows. The list is there once the page has heard of the flows, which may be after their samples.
+  await page.waitForFunction(() => document.querySelectorAll("[aria-label='Flow to stop'] option").length > 0);
   assert.deepEqual(await texts("[aria-label='Flow to stop'] option"), ["flows 1 to 2 (htcp)", "flow 3 (htcp)"]);
   assert.ok(early < 590, `drawn at ${early} samples`);
   await page.selectOption("[aria-label='Algorithm of the new flow']", "scalable");
