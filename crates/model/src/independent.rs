@@ -31,10 +31,10 @@ const MOST_LOSS: f64 = 0.1;
 const LESS_LOSS: f64 = 0.5;
 const LEAST_LOSS: f64 = 1e-9;
 /// Payload of a segment in bytes, which rules that count segments ignore.
-const MSS: u32 = 1448;
+pub(crate) const MSS: u32 = 1448;
 
 /// This number of steps takes less than a millisecond.
-const STEPS_BETWEEN_LOOKS: u64 = 1024;
+pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 /// The steady state at one loss probability and one round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -21,16 +21,14 @@ use elephan_units::{Seed, Stream, Time};
 use rand::RngExt;
 
 use crate::Error;
+use crate::independent::{MSS, STEPS_BETWEEN_LOOKS};
 
 /// Steps in a round trip without queueing.
 const STEPS: f64 = 4.0;
-/// The window at the start (RFC 6928), in segments, and the payload of one in bytes, which few rules look at.
+/// The window at the start (RFC 6928), in segments.
 const INITIAL_WINDOW: f64 = 10.0;
-const MSS: u32 = 1448;
 /// So many samples are kept at most; then every second is dropped.
 const SAMPLES: usize = 512;
-/// So many steps take less than a millisecond.
-const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 /// The link that the flows share, and the path around it.
 #[derive(Clone, Copy, Debug, PartialEq)]

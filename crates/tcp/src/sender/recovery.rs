@@ -200,14 +200,14 @@ impl Sender {
     /// carries it out over a round trip (`tcp_enter_cwr`), beginning with the window before, and not with what is in flight
     /// (`tcp_init_cwnd_reduction`).
     fn reduce_without_loss(&mut self, una: u64, counters: &mut Counters, now: Time) {
-        let (cwnd, mss) = (self.controller.cwnd(), self.settings.mss);
+        let cwnd = self.controller.cwnd();
         self.reduce(Cause::Ecn, una, counters, now);
         if let Repair::Sack { reduction, .. } = self.settings.repair
             && reduction != WindowReduction::AtOnce
             && self.phase.is_open()
             && una < self.space.next
         {
-            let window = RecoveryWindow::new(reduction, cwnd, (cwnd * f64::from(mss)) as u64);
+            let window = RecoveryWindow::new(reduction, cwnd, self.bytes(cwnd));
             self.phase = Phase::Cwr { until: self.space.next, window };
         }
     }
@@ -299,11 +299,10 @@ impl Sender {
         self.controller.undo(self.settings.undo, now);
         self.note_undo();
         self.rtt.forget_back_off();
-        if !unmarks {
-        } else if self.rack.is_some() {
+        if unmarks && self.rack.is_some() {
             // Linux removes what it marks from the list that it examines (`tcp_rack_detect_loss`), but not at a timeout.
             self.board.nothing_is_overdue(!self.undoes_as_linux() || self.phase.is_restart());
-        } else {
+        } else if unmarks {
             self.board.nothing_is_lost();
         }
         self.timer.front_is_due = false;
