@@ -231,11 +231,14 @@ def recommend(
     best = ranked[0]
     bottlenecks: list[Bottleneck] = []
     if planned:
-        queues = [(queue, share, _with_buffer(found, share)) for queue in QUEUES for share in SHARES]
-        results = trials.make([Case(best.way, path, beside=True, queue=queue) for queue, _, path in queues])
-        for (queue, share, path), trial in zip(queues, results, strict=True):
+        product = (found.rate_bit_s.best or 0.0) * (found.base_rtt_s.best or 0.0) / 8
+        queues = [(queue, share, max(share * product, found.packet_bytes)) for queue in QUEUES for share in SHARES]
+        results = trials.make(
+            [Case(best.way, _with_buffer(found, held), beside=True, queue=queue) for queue, _, held in queues]
+        )
+        for (queue, share, held), trial in zip(queues, results, strict=True):
             used = (trial.goodput_bit_s + trial.others_bit_s) / most_goodput_bit_s(found)
-            held, lost = (path.buffer_bytes or found.rate_bit_s).best or 0.0, lose(best.way, trial)
+            lost = lose(best.way, trial)
             bottlenecks.append(Bottleneck(queue, share, held, min(used, 1.0), trial.queue_delay_s, lost))
         most = max(one.used for one in bottlenecks)
         bottlenecks.sort(
@@ -268,10 +271,9 @@ def _notes(plan: Effort, tried: Mapping[Way, Sequence[Trial]]) -> list[str]:
     return notes
 
 
-def _with_buffer(found: Estimates, share: float) -> Estimates:
-    """The path with a buffer of this share of its bandwidth-delay product."""
-    product = (found.rate_bit_s.best or 0.0) * (found.base_rtt_s.best or 0.0) / 8
-    return msgspec.structs.replace(found, buffer_bytes=Value(unit="B", value=max(share * product, found.packet_bytes)))
+def _with_buffer(found: Estimates, held_bytes: float) -> Estimates:
+    """The path with a buffer that holds so much."""
+    return msgspec.structs.replace(found, buffer_bytes=Value(unit="B", value=held_bytes))
 
 
 def _ranked(judged: Sequence[Judged]) -> list[Judged]:
