@@ -275,7 +275,11 @@ impl Sender {
             {
                 now - sent_at
             }
-            (_, Some(sent_at), Some(echo)) if echo == ticks(sent_at) => now - sent_at,
+            // Within a tick the echo does not tell a retransmission from the original, but no round trip is shorter than the
+            // shortest.
+            (_, Some(sent_at), Some(echo)) if echo == ticks(sent_at) && now - sent_at >= self.rtt.min() => {
+                now - sent_at
+            }
             (_, _, Some(echo)) if advanced => age(echo, now),
             _ => return None,
         };

@@ -156,6 +156,26 @@ fn an_echo_that_is_newer_than_what_it_acknowledges_measures_itself() {
 }
 
 #[test]
+fn an_ack_sooner_than_any_round_trip_is_not_of_the_retransmission() {
+    // A path of 10 us. 1 is late, 2 to 4 are not, and it arrives 1 us after its retransmission, in the same tick of the
+    // timestamp clock: the echo is that of both, and nothing makes the round trip in 1 us. The sample is the age of the
+    // tick, at most.
+    let mut tcp = Script::sender(stamped());
+    let after = |tcp: &mut Script, us| tcp.now += Time::from_micros(us);
+    tcp.write(1);
+    tcp.echo = tcp.take_data()[0].ts_val;
+    after(&mut tcp, 10);
+    tcp.ack(1).write(4).sends([1, 2, 3, 4]);
+    after(&mut tcp, 10);
+    tcp.sack(1, &[2..5]).sends([1]);
+    after(&mut tcp, 1);
+    let srtt = tcp.snapshot().srtt;
+    let snapshot = tcp.ack(5).snapshot();
+    assert_eq!(snapshot.min_rtt, Time::from_micros(10));
+    assert_eq!(snapshot.srtt, srtt - srtt / 8 + Time::from_micros(21) / 8);
+}
+
+#[test]
 fn samples_are_finer_than_the_timestamp_clock() {
     // The sample is the time since the segment was sent: with ticks of 1 ms it is exact all the same.
     let mut tcp = Script::sender(stamped());
