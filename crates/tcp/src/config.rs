@@ -211,7 +211,8 @@ elephan_units::with_defaults! {
         /// the timeout (`TCP_RTO_MIN`).
         pub rto_variance_min: Time = Time::ZERO,
         /// What is added to the reordering timer of RACK, and to the two round trips of a tail loss probe, where more than one
-        /// segment is outstanding, because a kernel's timers are coarse (Linux, `TCP_TIMEOUT_MIN_US`: 2 ms).
+        /// segment is outstanding, because a kernel's timers are coarse (Linux, `TCP_TIMEOUT_MIN_US`: 2 ms). With it, a probe
+        /// for new data waits no longer than a timeout after the oldest segment was sent (Linux, `tcp_rto_delta_us`).
         pub timer_margin: Time = Time::ZERO,
         /// Timestamps (RFC 7323), with PAWS.
         pub timestamps: bool = true,

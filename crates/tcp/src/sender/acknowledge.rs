@@ -187,7 +187,7 @@ impl Sender {
         }
         self.restart_timer(advanced, now);
         if delivered.bytes > 0 || advanced {
-            self.schedule_probe(now);
+            self.schedule_probe(false, now);
         }
     }
 

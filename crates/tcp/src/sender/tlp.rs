@@ -37,8 +37,11 @@ impl Sender {
     /// New data was sent, or an ACK delivered data (section 7.2): (re)starts the probe timer. It does not run while a
     /// probe awaits its ACK, and when other timers are in charge: in a recovery, or where segments were
     /// selectively acknowledged.
+    ///
+    /// Where `sent` data restarts it, a kernel counts the retransmission timeout, which the probe is not to exceed, from the last
+    /// transmission of the oldest segment (Linux, `tcp_rto_delta_us`).
     #[inline]
-    pub(super) fn schedule_probe(&mut self, now: Time) {
+    pub(super) fn schedule_probe(&mut self, sent: bool, now: Time) {
         let Some(tlp) = &mut self.tlp else { return };
         tlp.due = false;
         self.timer.stop_loss_probe();
@@ -51,7 +54,13 @@ impl Sender {
             (srtt, 1) => srtt * 2 + MAX_ACK_DELAY,
             (srtt, _) => srtt * 2 + self.settings.timer_margin,
         };
-        self.timer.set_loss_probe(now.saturating_add(pto));
+        let expiry = match self.board.front() {
+            Some(oldest) if sent && self.settings.timer_margin > Time::ZERO => {
+                Some(oldest.sent_at + self.rtt.rto()).filter(|&expiry| expiry > now)
+            }
+            _ => None,
+        };
+        self.timer.set_loss_probe(now.saturating_add(pto).min(expiry.unwrap_or(Time::MAX)));
     }
 
     /// The probe timer has run out (section 7.3). The retransmission timer restarts, whether or not a probe

@@ -171,7 +171,7 @@ impl Sender {
             self.start_timer(now);
         }
         if !transmission.again {
-            self.schedule_probe(now);
+            self.schedule_probe(true, now);
         }
         if let Some(RecoveryWindow::Proportional(prr)) = self.phase.window() {
             prr.on_sent(bytes);
