@@ -53,7 +53,8 @@ def _kernel(text: str) -> str:
     if '"engine":"linux"' in text:
         return f" on Linux {platform.release()}"
     if '"engine":"kernel"' in text:
-        return f" on Linux {image.find(json.loads(text).get('kernel', {}).get('version')).identity}"
+        kernel = image.find(json.loads(text).get("kernel", {}).get("version")).identity
+        return f" on Linux {kernel}, {image.programs()}"
     return ""
 
 
