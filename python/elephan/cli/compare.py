@@ -89,7 +89,10 @@ def compare(
         ),
     ] = None,
     kept: Annotated[
-        bool, typer.Option("--kept", help="With --engines and sweeps: use the kernel's runs of --out as they are.")
+        bool,
+        typer.Option(
+            "--kept", help="With --engines and sweeps: use the kernel's runs in --out, whatever code made them."
+        ),
     ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Results folder.", show_default="results/compare-...")

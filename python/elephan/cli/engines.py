@@ -63,7 +63,7 @@ def compare_engines(
     if swept and (len(swept) < len(todo) or engine != "kernel"):
         raise _core.ScenarioError(f"FILE: expected sweeps alone, and --engines sim,kernel, found {swept[0]} and others")
     if kept and not (swept and out_dir):
-        raise _core.ScenarioError("--kept: expected sweeps, and their folder as --out, found none")
+        raise _core.ScenarioError("--kept: expected sweeps, and the folder of their runs as --out, found none")
     if swept:
         _compare_sweeps(todo, out_dir, form, kept=kept, large=large)
         return
@@ -94,8 +94,8 @@ def compare_engines(
 def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: str, *, kept: bool, large: bool) -> None:
     """Run sweeps, given by name, on the simulator and on a kernel in virtual time, and print where these agree.
 
-    Runs that the results folder has are not repeated. If `kept`, those of the kernel are used as they are, whatever code made
-    them. Raises as a sweep does.
+    Runs that the results folder has are not repeated. If `kept`, those of the kernel are used whatever code made them. Raises
+    as a sweep does.
     """
     # The import takes a second, and completion waits for that of this module.
     from elephan.cli.sweep import run_sweep  # noqa: PLC0415
@@ -104,19 +104,15 @@ def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: st
 
     folder, places = out_dir or default("engines"), file_names(todo)
     every = {name: grid.planned(scenario, large=large) for name, scenario in todo.items()}
-    if kept:
-        for name, engines in every.items():
-            grid.check_kept(engines["kernel"], folder / places[name] / "kernel")
     failed = False
     for name, engines in every.items():
         for engine, scenario in engines.items():
-            if engine == "sim" or not kept:
-                err.print(f"{name}, {engine}", highlight=False)
-                try:
-                    run_sweep(sweep(scenario, folder / places[name] / engine))
-                except typer.Exit:
-                    # Its message is printed, and the map shows where.
-                    failed = True
+            err.print(f"{name}, {engine}", highlight=False)
+            try:
+                run_sweep(sweep(scenario, folder / places[name] / engine, kept=kept and engine == "kernel"))
+            except typer.Exit:
+                # Its message is printed, and the map shows where.
+                failed = True
     cells = [cell for name, scenario in todo.items() for cell in grid.read(scenario, folder / places[name])]
     show(grid.tables(cells), form, grid.records(cells))
     if form == "table":

@@ -22,7 +22,7 @@ from elephan.base.table import Table, text_heads
 from elephan.studies import side_by_side
 from elephan.studies.side_by_side import AIMS, EPOCH, GOODPUT, RESENT, WINDOW
 from elephan.studies.statistics import Estimate, Paired
-from elephan.studies.sweeps.dataset import Dataset, SweepError
+from elephan.studies.sweeps.dataset import Dataset
 
 ENGINES = ("sim", "kernel")
 Verdict = Literal["agrees", "differs", "undecided"]
@@ -39,19 +39,6 @@ def planned(scenario: Scenario, *, large: bool = False) -> dict[str, Scenario]:
     if simulated is None:
         raise _core.ScenarioError(f"{scenario.name}: expected algorithms that the simulator has, too, found others")
     return {"sim": simulated, "kernel": scenario.with_settings({"engine": "kernel"}, large=large)}
-
-
-def check_kept(scenario: Scenario, folder: Path) -> None:
-    """Whether a folder has the finished runs of this sweep. Raises `ScenarioError` if it has others, `SweepError` if none."""
-    data = Dataset(folder)
-    expected = json.loads(json.dumps(scenario.document))
-    if data.description()["scenario"] != expected:
-        raise _core.ScenarioError(
-            f"{folder}: expected runs of {scenario.name} as it is now, found those of another one"
-        )
-    wanted = scenario.points * scenario.repeats
-    if (have := data.index().height) < wanted:
-        raise SweepError(f"{folder}: expected {wanted} runs, found {have}")
 
 
 @dataclass(frozen=True)
