@@ -9,7 +9,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test test-simulator test-stacks test-studies slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
+.PHONY: all help demo test test-simulator test-stacks test-studies slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines grid kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
 
 all: $(VENV)/built ## Build the rest of a checkout: what deals with hosts (`elephan path probe`, `transfer`, kernels as engines), and the optional packages (`elephan ui`, `query`, Dask).
 
@@ -131,6 +131,10 @@ engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four m
 	$(BIN)/elephan compare --engines sim,kernel $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite.md
 	$(BIN)/elephan compare --engines sim,kernel scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite-gigabit.md
 	$(BIN)/python scripts/engine_starts.py > docs/measured/engine-starts.md
+
+grid: $(VENV)/built guest ## Compare the simulator and a kernel's TCP in some 320 cells, an hour or two; goes on where it was. KEPT=--kept keeps the kernel's runs. Writes docs/measured.
+	nice -n 5 $(BIN)/elephan compare --engines sim,kernel $(wildcard scenarios/engines/grid/*.toml) --out results/grid $(KEPT) --format md > results/grid.md
+	mv results/grid.md docs/measured/grid.md
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \

@@ -3,10 +3,8 @@
 `python scripts/engine_starts.py` prints a table in Markdown.
 """
 
-import os
 import statistics
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from elephan.api.scenario import Scenario, load
@@ -39,8 +37,7 @@ def main() -> None:
     for name, algorithms in CELLS.items():
         for cc in algorithms:
             scenario = load(SCENARIOS / f"{name}.toml", {"flow.cc": cc, "engine": "kernel"})
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                made = list(pool.map(side_by_side.pair, starts(scenario)))
+            made = [*side_by_side.pairs({f"{number}": one for number, one in enumerate(starts(scenario))})]
             for number, engine in enumerate(("simulator", "kernel")):
                 values = [[pair.values(q)[number] for pair in made] for q in quantities]
                 cells = [cell([value for value in row if value is not None]) for row in values]

@@ -44,6 +44,12 @@ struct Header {
     is_tcp: bool,
 }
 
+/// Whether a sender that goes from this state of congestion to the other one reduces its window: it begins recovery or responds
+/// to a mark, or its timer expired.
+pub fn reduces(before: u8, state: u8) -> bool {
+    (state >= CA_CWR && before < CA_CWR) || (state == CA_LOSS && before < CA_LOSS)
+}
+
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
@@ -138,7 +144,7 @@ impl Events {
         if state == CA_LOSS {
             self.tell(EventKind::Timeout, flow, None, Header::default(), now);
         }
-        if (state >= CA_CWR && before < CA_CWR) || (state == CA_LOSS && before < CA_LOSS) {
+        if reduces(before, state) {
             self.tell(EventKind::Congestion, flow, None, Header::default(), now);
         }
     }

@@ -1,13 +1,14 @@
 //! The links, in the time of the guest kernel.
 
+use elephan_metrics::Reduction;
 use elephan_metrics::trace::{EventKind, EventTrace};
-use elephan_network::{Driver, Lateness, Network, Parcel, Part, Recorded, Routes};
+use elephan_network::{Driver, FIRST_PORT, Lateness, Network, Parcel, Part, Recorded, Routes};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Events, SENDER, Window};
+use crate::events::{Events, SENDER, Window, reduces};
 
 /// The fate of a packet.
 pub trait Kernel {
@@ -24,6 +25,8 @@ pub struct Records {
     pub recorded: Recorded,
     /// How much later packets reached a host than the links had determined.
     pub lateness: Lateness,
+    /// The reductions of the flows' windows, in order of time.
+    pub reductions: Vec<Reduction>,
 }
 
 /// The links of a plan.
@@ -37,6 +40,9 @@ pub struct Links<K> {
     lateness: Histogram<u64>,
     /// The events, if the plan asks for them.
     events: Option<Events>,
+    /// The number of flows: their ports come first.
+    flows: u16,
+    reductions: Vec<Reduction>,
 }
 
 impl<K: Kernel> Links<K> {
@@ -46,7 +52,8 @@ impl<K: Kernel> Links<K> {
         let routes = Routes::new(plan, &network);
         let lateness = Histogram::new(2).expect("two digits are a valid precision");
         let events = plan.trace.events.then(|| Events::new(plan));
-        Self { network, routes, kernel, now: Time::ZERO, lateness, events }
+        let flows = plan.flows.len() as u16;
+        Self { network, routes, kernel, now: Time::ZERO, lateness, events, flows, reductions: Vec::new() }
     }
 
     /// A packet leaves its host at `now`.
@@ -75,6 +82,10 @@ impl<K: Kernel> Links<K> {
 
     /// A sender's connection to this port enters another state of congestion: before, and then.
     pub fn state(&mut self, now: Time, port: u16, states: (u8, u8), window: Window) {
+        let flow = port.wrapping_sub(FIRST_PORT);
+        if flow < self.flows && reduces(states.0, states.1) {
+            self.reductions.push(Reduction { at_ps: now.picos(), flow: u32::from(flow) });
+        }
         if let Some(events) = &mut self.events {
             events.enters(port, states, window, now);
         }
@@ -115,7 +126,11 @@ impl<K: Kernel> Links<K> {
     /// The run ends.
     pub fn finish(&mut self, now: Time) -> Records {
         self.advance(now);
-        Records { recorded: self.network.finish(now), lateness: Lateness::of(&self.lateness, 1e-9) }
+        Records {
+            recorded: self.network.finish(now),
+            lateness: Lateness::of(&self.lateness, 1e-9),
+            reductions: std::mem::take(&mut self.reductions),
+        }
     }
 }
 
@@ -151,5 +166,41 @@ impl<K: Kernel> Driver for Links<K> {
             events.gone(parcel, None, self.now);
         }
         self.kernel.discard(parcel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elephan_scenario::Scenario;
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Kernel for Nobody {
+        fn deliver(&self, _: &Parcel) {}
+        fn discard(&self, _: &Parcel) {}
+    }
+
+    #[test]
+    fn each_reduction_of_a_flow_is_counted_however_short_its_recovery_is() {
+        let text = r#"{"duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flow": [{"cc": "reno"}, {"cc": "reno"}],
+            "web": [{"users": 1}]}"#;
+        let plan = Scenario::from_json(text, "test", &[]).and_then(|s| s.resolve("test")).unwrap();
+        let mut links = Links::new(&plan, Nobody);
+        // Open, disorder, CWR, recovery, loss: 0 to 4. Two recoveries within a microsecond; a timeout within a recovery.
+        let states = [(0, 0, 1), (0, 1, 3), (0, 3, 0), (0, 0, 3), (1, 0, 2), (1, 2, 3), (1, 3, 4), (2, 0, 3)];
+        for (number, (flow, before, state)) in states.into_iter().enumerate() {
+            links.state(
+                Time::from_picos(number as u64),
+                FIRST_PORT + flow,
+                (before, state),
+                Window::default(),
+            );
+        }
+        let found = links.finish(Time::from_millis(1)).reductions;
+        let found: Vec<_> = found.iter().map(|one| (one.at_ps, one.flow)).collect();
+        // Flow 2 is the crowd.
+        assert_eq!(found, [(1, 0), (3, 0), (4, 1), (6, 1)]);
     }
 }

@@ -94,7 +94,8 @@ impl Path for Device {
         let bytes = Bytes { at: written.as_mut_ptr() as u64, length };
         // SAFETY: the kernel writes within the given bytes.
         unsafe { ioctl(&self.0, Setter::<RECORDS, Bytes>::new(bytes)) }?;
-        let Records { recorded, lateness } = rmp_serde::from_slice(&written).map_err(io::Error::other)?;
-        Ok(Emulated { recorded, lateness, ..Emulated::default() })
+        let Records { recorded, lateness, reductions } =
+            rmp_serde::from_slice(&written).map_err(io::Error::other)?;
+        Ok(Emulated { recorded, lateness, reductions: Some(reductions), ..Emulated::default() })
     }
 }

@@ -198,7 +198,13 @@ impl Emulator {
             ..RealTime::default()
         };
         let lateness = Lateness::of(&self.lateness, 1e-6);
-        Ok(Emulated { recorded, lateness, refused: self.refused, real_time: Some(real_time) })
+        Ok(Emulated {
+            recorded,
+            lateness,
+            reductions: None,
+            refused: self.refused,
+            real_time: Some(real_time),
+        })
     }
 
     /// The emulator's time: real time, less the pauses.

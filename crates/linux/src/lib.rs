@@ -27,13 +27,14 @@ mod socket;
 mod streams;
 mod unsupported;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use elephan_metrics::trace::{KernelTrace, QueueTrace};
-use elephan_metrics::{Control, Outcome, SoFar};
+use elephan_metrics::trace::{FlowTrace, KernelTrace, QueueTrace};
+use elephan_metrics::{Control, Outcome, Reduction, SoFar};
 use elephan_scenario::Plan;
 use elephan_sys::device::{self, DEVICE, device_drops};
 use elephan_sys::{Namespace, Urgency, make_urgent};
@@ -291,6 +292,10 @@ fn measured(
     for link in emulated.recorded.links {
         collector.link(link);
     }
+    if let Some(reductions) = emulated.reductions {
+        collector.reductions(&reductions);
+        recount(&mut flows, &reductions);
+    }
     let outcome = Outcome {
         summary: collector.finish(),
         flows,
@@ -303,4 +308,42 @@ fn measured(
         ..Outcome::default()
     };
     Measured { outcome, kernel, quality }
+}
+
+/// Sets the number of reductions of each sample to that of these, which are in order of time.
+fn recount(flows: &mut FlowTrace, every: &[Reduction]) {
+    let mut counts = HashMap::new();
+    let mut coming = every.iter().peekable();
+    for row in 0..flows.time_s.len() {
+        while let Some(one) =
+            coming.next_if(|one| Time::from_picos(one.at_ps).secs_f64() <= flows.time_s[row])
+        {
+            *counts.entry(one.flow).or_default() += 1;
+        }
+        flows.congestion_events[row] = counts.get(&flows.flow[row]).copied().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elephan_metrics::trace::FlowRow;
+    use elephan_sys::TcpInfo;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_has_the_reductions_until_its_time() {
+        let mut flows = FlowTrace::default();
+        for (ms, flow) in [(100, 0), (100, 1), (200, 0), (200, 1)] {
+            // A sampler that looked at the states of the senders saw one of three.
+            let row = TcpInfo::default().flow_row(Time::from_millis(ms), flow);
+            flows.push(FlowRow { congestion_events: 1, ..row });
+        }
+        let reductions = [(50, 0), (60, 0), (150, 1), (200, 0), (201, 0)];
+        recount(
+            &mut flows,
+            &reductions.map(|(ms, flow)| Reduction { at_ps: Time::from_millis(ms).picos(), flow }),
+        );
+        assert_eq!(flows.congestion_events, [2, 0, 3, 1]);
+    }
 }

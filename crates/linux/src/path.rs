@@ -2,6 +2,7 @@
 
 use std::io;
 
+use elephan_metrics::Reduction;
 use elephan_network::{Lateness, Recorded};
 use elephan_scenario::Plan;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub struct Emulated {
     pub recorded: Recorded,
     /// Lateness of the packets that it handed over.
     pub lateness: Lateness,
+    /// The reductions of the flows' windows, in order of time, if the path sees them; otherwise those between two samples of a
+    /// sender's state are missed.
+    pub reductions: Option<Vec<Reduction>>,
     /// Packets that a device refused.
     pub refused: u64,
     /// What disturbs a run in real time; none in virtual time.

@@ -1,6 +1,7 @@
 //! Collects the data that the summary needs during a run.
 
 use elephan_units::{Rate, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::completions::Completions;
 use crate::epochs::Epochs;
@@ -59,6 +60,15 @@ pub struct FlowCounters {
     pub timeouts: Option<u64>,
     /// The sender's host; `None` if it is infinitely fast.
     pub host: Option<Box<HostCounters>>,
+}
+
+/// A reduction of a flow's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reduction {
+    /// When, ps of the run.
+    pub at_ps: u64,
+    /// Whose.
+    pub flow: u32,
 }
 
 /// Counters of a sending host since it began.
@@ -172,6 +182,25 @@ impl Collector {
     pub fn congestion(&mut self, flow: u32, now: Time) {
         if self.measures(now) {
             self.epochs.reduction(flow, self.active, now);
+        }
+    }
+
+    /// All reductions of a run, in order of time, where they are known only at its end. They take the place of those in the
+    /// counters of the flows.
+    pub fn reductions(&mut self, every: &[Reduction]) {
+        for record in &mut self.flows {
+            (record.first.congestion_events, record.last.congestion_events) = (0, 0);
+        }
+        for &Reduction { at_ps, flow } in every {
+            let at = Time::from_picos(at_ps);
+            let within = self.measures(at);
+            let record = &mut self.flows[flow as usize];
+            record.first.congestion_events += u64::from(!within && at <= self.setup.from);
+            record.last.congestion_events += u64::from(at <= self.setup.to);
+            if within {
+                let active = self.flows.iter().filter(|flow| flow.started.is_some_and(|start| start <= at));
+                self.epochs.reduction(flow, active.count(), at);
+            }
         }
     }
 
@@ -364,6 +393,25 @@ mod tests {
             flows: vec![("a".into(), rtt), ("b".into(), rtt)],
             bottleneck: None,
         })
+    }
+
+    #[test]
+    fn reductions_that_are_known_at_the_end_are_those_of_their_times() {
+        let mut collector = collector();
+        collector.flow_started(0, Time::ZERO);
+        collector.flow_started(1, Time::from_secs(5));
+        for flow in 0..2 {
+            // What samples saw does not count.
+            collector.close_window(flow, FlowCounters { congestion_events: 7, ..FlowCounters::default() });
+        }
+        // At both ends of the window: the first is before it, the last within it. One more comes after it.
+        let times = [(2000, 0), (3000, 0), (6000, 0), (6005, 1), (10_000, 0), (10_001, 0)];
+        let every = times.map(|(ms, flow)| Reduction { at_ps: Time::from_millis(ms).picos(), flow });
+        collector.reductions(&every);
+        let summary = collector.finish();
+        assert_eq!([0, 1].map(|flow: usize| summary.flows[flow].congestion_events), [3, 1]);
+        // Three epochs: of the only active flow, of both, and of one of both.
+        assert_eq!((summary.congestion_epochs, summary.synchronisation), (3, Some(2.5 / 3.0)));
     }
 
     /// Flow 0 delivers 1000 bytes a second from the start; flow 1 starts at 2 s and reaches 500 at once.

@@ -22,7 +22,7 @@ pub mod table;
 mod template;
 pub mod trace;
 
-pub use collector::{Collector, FlowCounters, FlowSample, HostCounters, LinkSample, Setup};
+pub use collector::{Collector, FlowCounters, FlowSample, HostCounters, LinkSample, Reduction, Setup};
 pub use completions::Completions;
 pub use control::{Control, SoFar, Uncontrolled};
 pub use outcome::Outcome;

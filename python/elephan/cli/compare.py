@@ -88,6 +88,12 @@ def compare(
             "needs root).",
         ),
     ] = None,
+    kept: Annotated[
+        bool,
+        typer.Option(
+            "--kept", help="With --engines and sweeps: use the kernel's runs in --out, whatever code made them."
+        ),
+    ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Results folder.", show_default="results/compare-...")
     ] = None,
@@ -99,7 +105,8 @@ def compare(
 ) -> None:
     """Compare algorithms on one path: a table with 95 % confidence intervals, and plots; or two engines.
 
-    The path is that of the options, or of a scenario file. With --engines each scenario and algorithm runs on both.
+    The path is that of the options, or of a scenario file. With --engines each scenario and algorithm runs on both, and a
+    file with [sweep] at each of its points: in which cells they agree.
     """
     # Completion waits for the import of this module, and matplotlib takes a second.
     from elephan.studies.compare import compare as run_comparison  # noqa: PLC0415
@@ -128,10 +135,11 @@ def compare(
             else:
                 every = planned(cc=rules, settings=changes, repeat=1, large=large, **given)
                 scenarios = {name: one for name, (one,) in every.items()}
-        compare_engines(scenarios, changes["engine"], repeat or 1, out_dir, form, large=large, force=force)
+        compare_engines(scenarios, changes["engine"], repeat or 1, out_dir, form, kept=kept, large=large, force=force)
         return
-    if files and len(files) > 1:
-        raise _core.ScenarioError(f"FILE: expected one scenario, or --engines, found {len(files)}")
+    if kept or (files and len(files) > 1):
+        found = "--kept" if kept else len(files or ())
+        raise _core.ScenarioError(f"FILE: expected one scenario, or --engines, found {found}")
     file = files[0] if files else None
     of_rivals = ("share", "others' share", "harm") if against is not None else ()
     wanted = named(columns, [*(metric.head for metric in METRICS), *map(Head, of_rivals)])

@@ -1,12 +1,15 @@
-"""`elephan compare --engines`: scenarios on the simulator and on a kernel's TCP."""
+"""`elephan compare --engines`: scenarios and sweeps on the simulator and on a kernel's TCP."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import typer
 
 from elephan import _core
 from elephan.api.scenario import Scenario, load
 from elephan.base.folders import check_new, default, new_folder
 from elephan.base.text import file_names
+from elephan.cli import FAILED
 from elephan.cli.options import words
 from elephan.cli.output import err, out, show
 from elephan.cli.progress import announce
@@ -42,9 +45,28 @@ def kernel_of(engines: str, repeat: int | None) -> str:
 
 
 def compare_engines(
-    todo: Mapping[str, Scenario], engine: str, repeat: int, out_dir: Path | None, form: str, *, large: bool, force: bool
+    todo: Mapping[str, Scenario],
+    engine: str,
+    repeat: int,
+    out_dir: Path | None,
+    form: str,
+    *,
+    kept: bool,
+    large: bool,
+    force: bool,
 ) -> None:
-    """Run scenarios, given by name, on the simulator and on a kernel; print the differences, and write all results."""
+    """Run scenarios, given by name, on the simulator and on a kernel; print the differences, and write all results.
+
+    Sweeps are run at each of their points; `kept` is as for `_compare_sweeps`.
+    """
+    swept = [name for name, one in todo.items() if one.document.get("sweep")]
+    if swept and (len(swept) < len(todo) or engine != "kernel"):
+        raise _core.ScenarioError(f"FILE: expected sweeps alone, and --engines sim,kernel, found {swept[0]} and others")
+    if kept and not (swept and out_dir):
+        raise _core.ScenarioError("--kept: expected sweeps, and the folder of their runs as --out, found none")
+    if swept:
+        _compare_sweeps(todo, out_dir, form, kept=kept, large=large)
+        return
     # The import takes a second, and completion waits for that of this module.
     from elephan.studies import side_by_side  # noqa: PLC0415
 
@@ -67,3 +89,33 @@ def compare_engines(
     show([side_by_side.table(made)], form, side_by_side.records(made))
     if form == "table":
         out.message(f"results and figures in {folder}")
+
+
+def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: str, *, kept: bool, large: bool) -> None:
+    """Run sweeps, given by name, on the simulator and on a kernel in virtual time, and print where these agree.
+
+    Runs that the results folder has are not repeated. If `kept`, those of the kernel are used whatever code made them. Raises
+    as a sweep does.
+    """
+    # The import takes a second, and completion waits for that of this module.
+    from elephan.cli.sweep import run_sweep  # noqa: PLC0415
+    from elephan.studies import grid  # noqa: PLC0415
+    from elephan.studies.sweeps.loop import sweep  # noqa: PLC0415
+
+    folder, places = out_dir or default("engines"), file_names(todo)
+    every = {name: grid.planned(scenario, large=large) for name, scenario in todo.items()}
+    failed = False
+    for name, engines in every.items():
+        for engine, scenario in engines.items():
+            err.print(f"{name}, {engine}", highlight=False)
+            try:
+                run_sweep(sweep(scenario, folder / places[name] / engine, kept=kept and engine == "kernel"))
+            except typer.Exit:
+                # Its message is printed, and the map shows where.
+                failed = True
+    cells = [cell for name, scenario in todo.items() for cell in grid.read(scenario, folder / places[name])]
+    show(grid.tables(cells), form, grid.records(cells))
+    if form == "table":
+        out.message(f"results in {folder}")
+    if failed:
+        raise typer.Exit(FAILED)

@@ -218,6 +218,15 @@ def images() -> list[Image]:
     return sorted(found, key=lambda image: (_numbers(image.version), image.built), reverse=True)
 
 
+@cache
+def programs() -> str:
+    """A digest of what runs in a guest besides its kernel: the first program, and the links."""
+    digest = hashlib.blake2b(digest_size=6)
+    for path in (INIT, LINKS):
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
 def find(version: str | None = None) -> Image:
     """The newest image, or the newest whose version is `version` or begins with it: "6.12" stands for 6.12.117.
 

@@ -162,7 +162,7 @@ def pairs(
     each scenario; one that the machine disturbed is repeated, up to `ATTEMPTS` times. Raises as `run` does.
     """
     todo = [
-        (name, _simulated(scenario, large), scenario.with_settings({"engine": engine}, large=large))
+        (name, on_simulator(scenario, large=large), scenario.with_settings({"engine": engine}, large=large))
         for name, scenario in scenarios.items()
     ]
     if engine == "linux":
@@ -195,15 +195,29 @@ def _valid(scenario: Scenario, repeat: int) -> Iterator[Run]:
                 break
 
 
-def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
-    """The scenario with the simulator's algorithms of the same rules; none if it lacks one of them."""
+def on_simulator(scenario: Scenario, *, large: bool) -> Scenario | None:
+    """The scenario with the simulator's algorithms of the same rules, those of a sweep too; none if it lacks one of them."""
     document = {key: value for key, value in scenario.document.items() if key != "kernel"}
-    for key in TRAFFIC & document.keys():
-        parts = [{**part, "cc": _same_rule(part["cc"])} for part in document[key]]
-        if any(part["cc"] is None for part in parts):
+    for key in (TRAFFIC | {"sweep"}) & document.keys():
+        document[key] = _with_rules(document[key])
+        if _lacks_rule(document[key]):
             return None
-        document[key] = parts
     return Scenario({**document, "engine": "sim"}).with_settings({}, large=large)
+
+
+def _with_rules(part: Any, key: str = "") -> Any:
+    """A part of a scenario with the simulator's algorithm, or None, at each key that gives one: `cc`, `flow.cc`, ..."""
+    if key == "cc" or key.endswith(".cc"):
+        return [_same_rule(one) for one in part] if isinstance(part, list) else _same_rule(part)
+    if isinstance(part, dict):
+        return {inner: _with_rules(value, inner) for inner, value in part.items()}
+    return [_with_rules(one) for one in part] if isinstance(part, list) else part
+
+
+def _lacks_rule(part: Any) -> bool:
+    """Whether `_with_rules` has left a None."""
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return part is None or any(_lacks_rule(one) for one in inner)
 
 
 def _same_rule(cc: Any) -> Any:

@@ -22,7 +22,7 @@ def kernel(monkeypatch):
     def run(scenario, cancel=None):
         if scenario.document["engine"] == "sim":
             return simulate(scenario, cancel=cancel)
-        simulated = engines._simulated(scenario, large=False) or scenario.with_settings(
+        simulated = engines.on_simulator(scenario, large=False) or scenario.with_settings(
             {"engine": "sim", "flow.cc": "reno"}
         )
         done = simulate(simulated.with_settings({"path.rate": f"{10 - len(made)} Mbit/s"}))
@@ -90,7 +90,7 @@ def test_every_repeat_is_made_valid(kernel):
 )
 def test_the_simulator_runs_the_algorithm_of_the_same_rule(monkeypatch, name, simulated):
     monkeypatch.setattr(engines.source, "current", lambda: None)
-    found = engines._simulated(scenario(name, engine="kernel", kernel={"version": "6.12"}), large=False)
+    found = engines.on_simulator(scenario(name, engine="kernel", kernel={"version": "6.12"}), large=False)
     assert (found and found.document["flow"][0]["cc"]) == simulated
     assert found is None or found.document["engine"] == "sim"
 
@@ -105,7 +105,7 @@ def test_of_what_only_linux_has_the_module_of_an_imported_source_is_simulated(mo
 
 def test_crowds_have_an_algorithm_too():
     crowds = {"arrivals": [{"per_second": 10, "size": "20 kB", "cc": "linux:htcp"}]}
-    found = engines._simulated(scenario(engine="kernel", **crowds), large=False)
+    found = engines.on_simulator(scenario(engine="kernel", **crowds), large=False)
     assert found.document["arrivals"][0]["cc"] == {"name": "htcp", "form": "linux"}
 
 

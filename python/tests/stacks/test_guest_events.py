@@ -73,3 +73,25 @@ def test_a_recovery_and_what_follows_are_the_simulators():
         late = table.filter(pl.col("time_s") > 3)
         acks, receipts = ((late["kind"] == kind).sum() for kind in ("ack", "receive"))
         assert receipts / acks == pytest.approx(3, rel=0.03)
+
+
+def test_each_reduction_is_counted():
+    """An acknowledgment that ends a reduction and has a mark begins the next: `TCP_INFO` shows one state for both."""
+    made = dumbbell(
+        rate="100 Mbit/s",
+        rtt="22 ms",
+        path={"queue": {"name": "threshold", "packets": 20}},
+        flows=[flow("reno"), flow("linux:dctcp", start="1 s")],
+        duration="6 s",
+        engine="kernel",
+        tcp={"ecn": True},
+        trace={"events": True},
+        measure={"from": "2 s"},
+    )
+    found = run(made)
+    reduced = found.events.filter(pl.col("kind") == "congestion")
+    for number, summary in enumerate(found.summary.flows):
+        times = reduced.filter(pl.col("flow") == number)["time_s"]
+        assert summary.congestion_events == ((times > 2) & (times <= 6)).sum() > 0
+        for sample in found.flows.filter(pl.col("flow") == number).iter_rows(named=True):
+            assert sample["congestion_events"] == (times <= sample["time_s"]).sum()

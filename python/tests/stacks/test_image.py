@@ -367,7 +367,21 @@ def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
     assert [point.document["kernel"]["version"] for point, _ in sweep.expand()] == ["6.1", "6.12"]
     entry(cache, "6.1.192")
     found = [loop._kernel(json.dumps(point.document, separators=(",", ":"))) for point, _ in sweep.expand()[:1]]
-    assert found == [f" on Linux 6.1.192 {'0' * 16}"]
+    assert found == [f" on Linux 6.1.192 {'0' * 16}, {image.programs()}"]
+
+
+def test_what_runs_in_a_guest_is_part_of_a_runs_identity(tmp_path, monkeypatch):
+    init = tmp_path / "init"
+    monkeypatch.setattr(image, "INIT", init)
+    digests = []
+    for content in (None, b"one", b"other", b"one"):
+        if content:
+            init.write_bytes(content)
+        image.programs.cache_clear()
+        digests.append(image.programs())
+    image.programs.cache_clear()
+    assert digests[1] == digests[3]
+    assert len(set(digests)) == 3
 
 
 def test_the_command_line_builds_and_lists_images(tmp_path, cache):

@@ -53,7 +53,8 @@ def _kernel(text: str) -> str:
     if '"engine":"linux"' in text:
         return f" on Linux {platform.release()}"
     if '"engine":"kernel"' in text:
-        return f" on Linux {image.find(json.loads(text).get('kernel', {}).get('version')).identity}"
+        kernel = image.find(json.loads(text).get("kernel", {}).get("version")).identity
+        return f" on Linux {kernel}, {image.programs()}"
     return ""
 
 
@@ -103,9 +104,15 @@ class Sweep:
         until: str | None = None,
         max_repeat: int | None = None,
         isolate: bool = False,
+        kept: bool = False,
     ) -> None:
         self.scenario = scenario
         self.folder = folder
+        # The identities of the runs that are used whatever code made them, by their scenarios.
+        self._kept: dict[str, str] = {}
+        if kept and folder.exists():
+            index = Dataset(folder).index(long=True)
+            self._kept = {} if index.is_empty() else dict(index.select("scenario", "run").iter_rows())
         self.total = self.done = self.reused = self.failed = 0
         # What was missing in the folder when the sweep began. These runs are repeated.
         self.losses: list[Loss] = []
@@ -176,7 +183,8 @@ class Sweep:
 
     def _run(self, point: int, repeat: int) -> PlannedRun:
         text = self.scenario.canonical(point, repeat)
-        return PlannedRun(point, repeat, identity(text, f"{code_version()}{_kernel(text)}"), text)
+        run = self._kept.get(text) or identity(text, f"{code_version()}{_kernel(text)}")
+        return PlannedRun(point, repeat, run, text)
 
     def _describe(self, one: PlannedRun) -> dict[str, Any]:
         """The columns of the index that describe a run."""
@@ -439,6 +447,7 @@ def sweep(
     until: str | None = None,
     max_repeat: int | None = None,
     isolate: bool = False,
+    kept: bool = False,
 ) -> Sweep:
     """Make a sweep from a scenario, with results in the folder `out` (by default `results/NAME`).
 
@@ -448,7 +457,8 @@ def sweep(
     sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
     half of the 95 % interval is that small. Each algorithm from outside is tried for a moment before anything
     runs; what it raises then is raised, and what it raises later is the error of its run. `isolate` gives each run a process of
-    its own, as in `run`, and nothing is tried. Raises `ScenarioError` if a point is invalid.
+    its own, as in `run`, and nothing is tried. With `kept` the runs that the folder has are used whatever code made them, and
+    whatever image of a kernel. Raises `ScenarioError` if a point is invalid.
     """
     scenario = load(scenario)
     folder = Path(out) if out is not None else default(scenario.name)
@@ -461,4 +471,5 @@ def sweep(
         until=until,
         max_repeat=max_repeat,
         isolate=isolate,
+        kept=kept,
     )
