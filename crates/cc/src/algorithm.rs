@@ -119,6 +119,12 @@ pub trait Algorithm: Send + Sync {
     /// `cwnd` to the loss window.
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64;
 
+    /// Fraction of the data in flight that remains after a mark where marks are answered by less than losses are; none for a rule of
+    /// which RFC 8511 says nothing.
+    fn abe(&self) -> Option<f64> {
+        None
+    }
+
     /// Called for every ACK, in slow start and recovery too, before anything else.
     fn observe(&mut self, _window: &Window, _ack: &Ack) {}
 

@@ -73,6 +73,8 @@ impl State {
 pub struct Controller {
     state: State,
     quantisation: Quantisation,
+    /// Whether a mark has a factor of its own (RFC 8511).
+    abe: bool,
     /// The state before the last congestion event, until it is undone.
     before: Option<Box<State>>,
 }
@@ -87,7 +89,7 @@ impl Controller {
     ) -> Self {
         let window = Window { cwnd: initial_window.max(LOSS_WINDOW), ssthresh: f64::INFINITY };
         let state = State { window, algorithm, slow_start, fraction: 0.0, pacing_rate: 0.0 };
-        Self { state, quantisation, before: None }
+        Self { state, quantisation, abe: false, before: None }
     }
 
     /// The same, with an initial slow-start threshold of `segments`.
@@ -95,6 +97,23 @@ impl Controller {
     pub fn with_ssthresh(mut self, segments: f64) -> Self {
         self.state.window.ssthresh = segments.max(MIN_SSTHRESH);
         self
+    }
+
+    /// The same with alternative backoff for marks: where the algorithm has a factor for it, a mark reduces the window by that (RFC 8511).
+    #[must_use]
+    pub fn with_abe(mut self) -> Self {
+        self.abe = true;
+        self
+    }
+
+    /// The sender paces: rules that exist because of bursts do not apply.
+    pub fn pace(&mut self) {
+        self.state.slow_start.pace();
+    }
+
+    /// Whether the slow start limits what an ACK adds by itself, in place of byte counting's L.
+    pub fn limits_start(&self) -> bool {
+        self.state.slow_start.has_limit()
     }
 
     /// The congestion window, in segments; 1 or more.
@@ -255,7 +274,13 @@ impl Controller {
         self.remember();
         let State { window, algorithm, slow_start, fraction, .. } = &mut self.state;
         slow_start.on_congestion(event.cause);
-        let target = algorithm.decrease(window, event);
+        let mut target = algorithm.decrease(window, event);
+        if self.abe
+            && event.cause == Cause::Ecn
+            && let Some(beta) = algorithm.abe()
+        {
+            target = beta * event.flight_size;
+        }
         let target = match self.quantisation {
             Quantisation::None => target,
             Quantisation::RoundUp => libm::ceil(target),
@@ -297,13 +322,22 @@ impl Controller {
         }
     }
 
+    /// Sets the threshold to `segments`, and the window with it: a reduction whose size the sender determines (RFC 7661, section 4.4.1).
+    pub fn restrict(&mut self, segments: f64) {
+        let segments = match self.quantisation {
+            Quantisation::None => segments,
+            Quantisation::RoundUp | Quantisation::RoundDown => libm::floor(segments),
+        };
+        let window = &mut self.state.window;
+        window.ssthresh = segments.max(MIN_SSTHRESH);
+        window.cwnd = segments.max(LOSS_WINDOW);
+        self.state.fraction = 0.0;
+    }
+
     /// Data is sent after an idle time of `timeouts` retransmission timeouts: the window is halved for each, down
-    /// to `restart` segments, and ssthresh is at least three quarters of what it was (RFC 2861, section 3.1).
+    /// to `restart` segments, and ssthresh is at least three quarters of what it was (RFC 2861, section 3.1; RFC 7661, section 4.4.3).
     pub fn decay(&mut self, timeouts: u32, restart: f64) {
         let window = &mut self.state.window;
-        if window.cwnd <= restart {
-            return;
-        }
         window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
         let halved = window.cwnd * libm::exp2(-f64::from(timeouts));
         self.moderate(halved.max(restart));
@@ -429,6 +463,16 @@ mod tests {
         history.window_is(20.0);
         history.controller.moderate(0.0);
         history.window_is(1.0);
+    }
+
+    #[test]
+    fn a_decay_remembers_three_quarters_of_any_window() {
+        // RFC 2861, section 3.1; Linux, tcp_cwnd_restart: ssthresh of a window below the restart window, too.
+        for (cwnd, halved, ssthresh) in [(8.0, 8.0, 6.0), (40.0, 20.0, 30.0)] {
+            let mut history = History::of("reno").at(cwnd);
+            history.controller.decay(1, 10.0);
+            assert_eq!((history.cwnd(), history.ssthresh()), (halved, ssthresh));
+        }
     }
 
     #[test]

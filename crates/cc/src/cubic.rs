@@ -122,6 +122,11 @@ impl Algorithm for Cubic {
         self.stage = None;
         beta * event.flight_size
     }
+
+    // RFC 8511, section 3.1: beta_ecn of CUBIC.
+    fn abe(&self) -> Option<f64> {
+        Some(0.85)
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +175,22 @@ mod tests {
             history.event(Cause::Timeout).acks(69, 1.0).window_near(70.0, 1e-9);
             history.ack(1.0).wait(seconds).ack(1.0).window_near(window, 1e-5);
         }
+    }
+
+    #[test]
+    fn a_mark_leaves_17_of_20_where_it_is_no_loss() {
+        // RFC 8511, section 3.1. W_max = 100 and window 85: K = cbrt(15/0.4) = 3.3471647; the ACK at 0 brings W_est = 85 +
+        // 0.5294118/85 = 85.0062284. At 2 s W_cubic(2.1) = 100 - 0.4 * 1.2471647^3 = 99.2240618:
+        // (99.2240618 - 85.0062284)/85.0062284 = 0.1672564.
+        for (cause, cwnd) in [(Cause::Ecn, 85.0), (Cause::Loss, 70.0)] {
+            let mut history = History::of("cubic").at(100.0);
+            history.controller = history.controller.with_abe();
+            history.event(cause).window_near(cwnd, 1e-12);
+        }
+        let mut history = History::of("cubic").at(100.0);
+        history.controller = history.controller.with_abe();
+        history.event(Cause::Ecn).ack(1.0).window_near(85.006_228_4, 1e-7);
+        history.wait(2.0).ack(1.0).window_near(85.006_228_4 + 0.167_256_4, 1e-6);
     }
 
     #[test]

@@ -153,6 +153,16 @@ macro_rules! registry {
                 }
             }
 
+            fn abe(&self) -> Option<f64> {
+                match self {
+                    $(
+                        Self::$variant(algorithm) => algorithm.abe(),
+                        $( Self::$linux(algorithm) => algorithm.abe(), )?
+                    )+
+                    Self::Governor(_) | Self::Failed(_) => None,
+                }
+            }
+
             fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
                 match self {
                     $(

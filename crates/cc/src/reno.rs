@@ -47,6 +47,11 @@ impl Algorithm for Reno {
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
         self.parameters.beta * event.flight_size
     }
+
+    // RFC 8511, section 3: beta_ecn of Standard TCP.
+    fn abe(&self) -> Option<f64> {
+        Some(0.8)
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +74,17 @@ mod tests {
         close(history.ssthresh(), 3.477_212_1, 1e-7);
         history.ack(2.0).window_is(3.0);
         history.ack(1.0).window_near(3.627_559_0, 1e-7);
+    }
+
+    #[test]
+    fn a_mark_leaves_four_fifths_where_it_is_no_loss() {
+        // RFC 8511, section 3: beta_ecn = 0.8 for a mark, and half for a loss and a timeout.
+        for (cause, ssthresh) in [(Cause::Ecn, 80.0), (Cause::Loss, 50.0), (Cause::Timeout, 50.0)] {
+            let mut history = History::of("reno").at(100.0);
+            history.controller = history.controller.with_abe();
+            history.event(cause);
+            assert_eq!(history.ssthresh(), ssthresh, "{cause:?}");
+        }
     }
 
     /// Kelly 2003, Table 1: with a round-trip time of 200 ms, windows of 17, 170 and 1700 segments are

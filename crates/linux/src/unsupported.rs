@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use elephan_scenario::plan::{Flow, Members, Plan};
-use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
+use elephan_tcp::{AfterIdle, ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
 use elephan_units::Mistake;
 
 use crate::path::mtu;
@@ -92,6 +92,9 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     need(!tcp.fack, "fack", "false", "true".to_owned());
     let halving = tcp.window_reduction == WindowReduction::RateHalving;
     need(!halving, "window_reduction", "prr", "\"rate_halving\"".to_owned());
+    need(!tcp.abe, "abe", "false", "true".to_owned());
+    let validates = tcp.after_idle == AfterIdle::Validate;
+    need(!validates, "after_idle", "decay", "\"validate\"".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     let factor = tcp.auto_tuning_factor;
     need(factor == 2.0, "auto_tuning_factor", "2", factor.to_string());

@@ -1,8 +1,9 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
 use elephan_abi::{linux, registered};
-use elephan_cc::{registry, slow_start};
-use elephan_tcp::Profile;
+use elephan_cc::registry::AnyAlgorithm;
+use elephan_cc::{Algorithm as _, registry, slow_start};
+use elephan_tcp::{AfterIdle, Config, Profile};
 use elephan_units::entry::{self, Parameter, Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, OneOf, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -44,6 +45,25 @@ impl Algorithm {
         typed(value, "cc")
     }
 
+    /// The keys of this stack that ask for a rule which the algorithm does not have, with why.
+    pub(crate) fn refuses(&self, tcp: &Config) -> Vec<Mistake> {
+        let built = registry::find(self.0.name).and_then(|entry| entry.build(&self.0.settings()).ok());
+        let name = registered::short(self.0.name);
+        let mut mistakes = Vec::new();
+        if tcp.abe && built.as_ref().is_none_or(|algorithm| algorithm.abe().is_none()) {
+            let expected = format!(
+                "false, because RFC 8511 has a factor for Standard TCP and CUBIC, and none for {name}"
+            );
+            mistakes.push(Mistake::new("abe", expected, true));
+        }
+        let governs = built.is_none_or(|algorithm| matches!(algorithm, AnyAlgorithm::Governor(_)));
+        if tcp.after_idle == AfterIdle::Validate && governs {
+            let expected = format!("restart, decay or keep, because {name} sets its window itself");
+            mistakes.push(Mistake::new("after_idle", expected, "\"validate\""));
+        }
+        mistakes
+    }
+
     /// Keys of `tcp` that the name implies, and their words.
     pub(crate) fn implies(&self) -> &'static [(&'static str, &'static str)] {
         registry::find(self.0.name).map_or(&[], |entry| entry.implies)
@@ -55,10 +75,15 @@ impl Algorithm {
 pub struct SlowStart(pub Cc);
 
 impl SlowStart {
-    /// The slow start of an algorithm on a stack: that of the file, or HyStart for CUBIC on Linux 6, if the file has none.
-    pub(crate) fn of(&self, cc: &Algorithm, profile: Profile) -> Cc {
-        let hystart = profile == Profile::Linux6 && cc.0.name == "cubic" && *self == Self::default();
-        if hystart { Cc { name: "hystart", settings: Vec::new() } } else { self.0.clone() }
+    /// The slow start of an algorithm on a stack: that of the file, or HyStart for CUBIC on Linux 6, if the file has none. There the train of
+    /// ACKs of a sender that paces may be as long as a whole round trip (net/ipv4/tcp_cubic.c, `hystart_update`).
+    pub(crate) fn of(&self, cc: &Algorithm, tcp: &Config) -> Cc {
+        let hystart = tcp.profile == Profile::Linux6 && cc.0.name == "cubic" && *self == Self::default();
+        if !hystart {
+            return self.0.clone();
+        }
+        let train = tcp.pacing.then(|| ("train".to_owned(), Value::Number(1.0)));
+        Cc { name: "hystart", settings: train.into_iter().collect() }
     }
 }
 

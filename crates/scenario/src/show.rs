@@ -45,6 +45,55 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_an_algorithm_does_not_have_is_refused_by_name() {
+        let refused = |tcp: &str, cc: &str| {
+            let text = format!(
+                "duration = \"1 s\"\ntcp = {tcp}\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = {cc} }}]"
+            );
+            let scenario = Scenario::from_toml(&text, "test", &[]).unwrap();
+            scenario.resolve("test").map(|_| ()).map_err(|error| error.mistakes[0].to_string())
+        };
+        let abe = "{ ecn = true, abe = true }";
+        for cc in ["\"reno\"", "\"newreno\"", "\"cubic\""] {
+            assert_eq!(refused(abe, cc), Ok(()), "{cc}");
+        }
+        for (cc, name) in [
+            ("\"hstcp\"", "hstcp"),
+            ("\"dctcp\"", "dctcp"),
+            ("{ name = \"cubic\", form = \"linux\" }", "cubic"),
+        ] {
+            let expected = format!("none for {name}, found true");
+            assert!(
+                refused(abe, cc).is_err_and(|text| text.starts_with("tcp.abe: ") && text.contains(&expected)),
+                "{cc}"
+            );
+        }
+        assert_eq!(
+            refused("{ abe = true }", "\"reno\""),
+            Err("tcp.abe: expected false, because ecn is false, found true".to_owned())
+        );
+        let validate = "{ after_idle = \"validate\" }";
+        assert_eq!(refused(validate, "\"hstcp\""), Ok(()));
+        assert!(
+            refused(validate, "\"bbr\"")
+                .is_err_and(|text| text.starts_with("tcp.after_idle: ") && text.contains("bbr"))
+        );
+    }
+
+    #[test]
+    fn a_train_is_as_long_as_a_round_trip_where_linux_6_paces() {
+        for (pacing, settings) in
+            [(false, vec![]), (true, vec![("train".to_owned(), elephan_units::entry::Value::Number(1.0))])]
+        {
+            let text = format!(
+                "duration = \"1 s\"\ntcp = {{ profile = \"linux-6\", pacing = {pacing} }}\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = \"cubic\" }}]"
+            );
+            let plan = Scenario::from_toml(&text, "test", &[]).unwrap().resolve("test").unwrap();
+            assert_eq!(plan.flows[0].slow_start.settings, settings);
+        }
+    }
+
+    #[test]
     fn cubic_starts_with_hystart_on_linux_6() {
         for (profile, cc, start) in
             [("linux-6", "cubic", "hystart"), ("linux-6", "reno", "standard"), ("rfc", "cubic", "standard")]

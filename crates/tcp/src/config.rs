@@ -107,6 +107,11 @@ pub enum AfterIdle {
     Decay,
     /// Nothing (Linux with `net.ipv4.tcp_slow_start_after_idle` of 0).
     Keep,
+    /// Congestion window validation (RFC 7661), also of a sender that is never idle: a window is validated if half of it was
+    /// acknowledged within a round trip of the last second, or of the last three round trips if these are longer. One that is not is kept for five
+    /// minutes, then halved, down to the initial window, and ssthresh remembers three quarters. It grows only when it is full. After a
+    /// loss it is half of what was used, less what was lost.
+    Validate,
 }
 
 elephan_units::with_defaults! {
@@ -220,6 +225,10 @@ elephan_units::with_defaults! {
         pub dsack: bool = true,
         /// Explicit congestion notification (RFC 3168).
         pub ecn: bool = false,
+        /// Alternative backoff with ECN (RFC 8511): a mark leaves 80 % of the data in flight with Standard TCP, and 85 % with CUBIC,
+        /// because it comes from a short queue; a loss leaves what it does without. Other algorithms have no such factor. Linux
+        /// does not have it.
+        pub abe: bool = false,
         /// Maximum unacknowledged bytes of the sender; none means no limit.
         pub send_buffer: Option<Bytes> = None,
         /// The send buffer begins at 16 KiB and follows `cwnd`, as twice the memory that Linux expects of that many segments,
@@ -315,6 +324,7 @@ impl Config {
             &true,
         );
         need(!self.tlp || self.rack, "tlp", "false, because rack is false", &true);
+        need(!self.abe || self.ecn, "abe", "false, because ecn is false", &true);
         need(!self.eifel || self.timestamps, "eifel", "false, because timestamps is false", &true);
         need(!(self.rack && self.fack), "fack", "false, because rack is true", &true);
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);

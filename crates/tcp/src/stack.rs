@@ -19,10 +19,16 @@ pub struct Stack {
 impl Stack {
     /// A stack of these settings. The controller gets the settings' initial slow-start threshold.
     pub fn new(config: &Config, controller: Controller) -> Arc<Self> {
-        let controller = match config.initial_ssthresh {
+        let mut controller = match config.initial_ssthresh {
             Some(segments) => controller.with_ssthresh(f64::from(segments)),
             None => controller,
         };
+        if config.pacing {
+            controller.pace();
+        }
+        if config.abe {
+            controller = controller.with_abe();
+        }
         let needs_ecn = controller.governor().is_some_and(Governor::needs_ecn);
         Arc::new(Self { config: *config, controller, needs_ecn })
     }

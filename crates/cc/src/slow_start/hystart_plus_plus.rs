@@ -22,8 +22,8 @@ parameters! {
         css_growth_divisor: f64 = 4.0, 1.0..=1e6, "";
         /// Number of rounds of CSS, including the first: CSS_ROUNDS.
         css_rounds: f64 = 5.0, 1.0..=1e6, "rounds";
-        /// Maximum number of segments that one ACK may add: L, which is 8 without pacing and
-        /// unlimited with it.
+        /// Maximum number of segments that one ACK may add, in place of byte counting's limit: L. A sender that paces (`tcp.pacing`)
+        /// has no limit.
         l: f64 = 8.0, 1.0..=f64::INFINITY, "segments";
     }
 }
@@ -62,6 +62,16 @@ impl HyStartPlusPlus {
     /// HyStart++ before the first ACK.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters, ..Self::default() }
+    }
+
+    /// The sender paces: section 4.3 then has no limit of what an ACK may add.
+    pub fn pace(&mut self) {
+        self.parameters.l = f64::INFINITY;
+    }
+
+    /// Whether this is the first slow start, in which L limits what an ACK may add.
+    pub fn is_first(&self) -> bool {
+        self.phase != Phase::Finished
     }
 
     /// Processes the round-trip time of an ACK, and evaluates the round.
@@ -212,6 +222,13 @@ mod tests {
     fn one_ack_adds_at_most_eight() {
         let mut history = after_a_round_of_80_ms();
         history.ack(20.0).window_is(116.0);
+    }
+
+    #[test]
+    fn one_ack_adds_all_that_it_acknowledges_where_segments_are_paced() {
+        let mut history = after_a_round_of_80_ms();
+        history.controller.pace();
+        history.ack(20.0).window_is(128.0);
     }
 
     #[test]

@@ -100,6 +100,18 @@ impl SlowStart {
         }
     }
 
+    /// The sender paces.
+    pub fn pace(&mut self) {
+        if let Self::HyStartPlusPlus(hystart) = self {
+            hystart.pace();
+        }
+    }
+
+    /// Whether it limits what an ACK adds by itself, in place of byte counting's L (RFC 3465; RFC 9406, section 4.2).
+    pub fn has_limit(&self) -> bool {
+        matches!(self, Self::HyStartPlusPlus(hystart) if hystart.is_first())
+    }
+
     /// A congestion event: the first slow start is over.
     pub fn on_congestion(&mut self, cause: Cause) {
         match self {

@@ -28,7 +28,7 @@ impl Scenario {
             let flow = Flow {
                 label: common.label.unwrap_or(file.kind()).to_owned(),
                 cc: cc.0.clone(),
-                slow_start: slow_start.of(cc, tcp.profile),
+                slow_start: slow_start.of(cc, &tcp),
                 tcp: tcp.into(),
                 forward: 0,
                 reverse: 0,

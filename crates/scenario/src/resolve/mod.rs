@@ -177,7 +177,7 @@ impl Scenario {
         Some(Flow {
             label: file.label.clone().unwrap_or_else(|| registered::short(file.cc.0.name)),
             cc: file.cc.0.clone(),
-            slow_start: file.slow_start.of(&file.cc, tcp.profile),
+            slow_start: file.slow_start.of(&file.cc, &tcp),
             tcp: tcp.into(),
             dscp: file.dscp.get(),
             host: None,
@@ -263,7 +263,7 @@ impl Scenario {
         let table = network.note_once(self.stack_table(cc.implies(), own, &key))?;
         match network.note_once(typed::<Config>(Value::Object(table), &key)) {
             Some(config) => {
-                for mistake in config.mistakes() {
+                for mistake in config.mistakes().into_iter().chain(cc.refuses(&config)) {
                     let mistake = mistake.below(&key);
                     if !network.mistakes.contains(&mistake) {
                         network.mistakes.push(mistake);

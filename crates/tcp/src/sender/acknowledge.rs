@@ -31,7 +31,7 @@ impl Sender {
     ///
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
-    /// - `cwnd` is not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
+    /// - `cwnd` is not validated, and not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
     /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
@@ -55,7 +55,8 @@ impl Sender {
             || self.eifel.examined.is_some()
             || self.rack.is_some()
             || self.tlp.is_some()
-            || self.settings.is_particular && (self.is_sampled() || self.is_dubious())
+            || self.settings.is_particular
+                && (self.is_sampled() || self.validation.is_some() || self.is_dubious())
         {
             return false;
         }
@@ -177,6 +178,9 @@ impl Sender {
         }
         if self.governed.is_some() {
             self.tell_state(now);
+        }
+        if self.validation.is_some() {
+            self.validate_ack(before, now);
         }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
@@ -330,7 +334,7 @@ impl Sender {
             && !matches!(self.phase, Phase::Cwr { .. })
             && !held_back
             && counts
-            && self.is_window_limit();
+            && self.may_grow();
         let growth = if grows { self.worth(delivered.counted, delivered.cumulative) } else { 0.0 };
         if let Some(Arrivals { count, latest }) = delivered.told {
             let delivery = Delivery {
@@ -355,7 +359,7 @@ impl Sender {
 
     /// Whether the window was the limit in the last round trip.
     #[inline]
-    fn is_window_limit(&self) -> bool {
+    pub(super) fn is_window_limit(&self) -> bool {
         self.usage.limited
             || self.controller.in_slow_start()
                 && self.segments(2 * self.usage.outstanding) > self.controller.cwnd()
@@ -432,7 +436,13 @@ impl Sender {
             return acked;
         }
         // RFC 3465, section 2.3: L = 1 in the slow start after a timeout.
-        acked.min(if self.phase.is_restart() { 1.0 } else { f64::from(limit) })
+        if self.phase.is_restart() {
+            acked.min(1.0)
+        } else if self.controller.limits_start() {
+            acked
+        } else {
+            acked.min(f64::from(limit))
+        }
     }
 
     /// FlightSize, in segments (RFC 5681, section 2): the data sent beyond `una`, without the segments that

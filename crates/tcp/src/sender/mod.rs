@@ -7,6 +7,7 @@
 //! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`,
 //! probes for a lost tail are in `tlp.rs`. `frto.rs` and `eifel.rs` find reductions that were spurious, besides
 //! D-SACK (`undo.rs`).
+//! Whether the application uses the window is in `validation.rs`.
 
 mod acknowledge;
 mod eifel;
@@ -27,6 +28,7 @@ mod timer;
 mod tlp;
 mod transmit;
 mod undo;
+mod validation;
 
 use std::num::NonZero;
 
@@ -34,6 +36,7 @@ use elephan_cc::governor::Governor;
 use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
 
+use crate::config::AfterIdle;
 use crate::stack::Stack;
 
 use eifel::Eifel;
@@ -48,6 +51,7 @@ use space::SendSpace;
 use timer::Timer;
 use tlp::Tlp;
 use undo::Undo;
+use validation::Validation;
 
 pub use rtt::{Rtt, TICK, ticks};
 
@@ -130,6 +134,8 @@ pub struct Sender {
     last_sent: Time,
     /// None where an algorithm of ours sets the window.
     governed: Option<Box<Governed>>,
+    /// None where the window is not validated.
+    validation: Option<Box<Validation>>,
 }
 
 /// Consecutive duplicate ACKs.
@@ -186,11 +192,12 @@ impl Sender {
         }
         let is_sampled = controller.governor().is_some_and(Governor::needs_rate);
         settings.is_particular |= is_sampled;
+        let validates = config.after_idle == AfterIdle::Validate;
         let pacer = if config.pacing {
             Some(Pacer::new(config))
         } else {
-            // Segments that are paced are sent one by one.
-            is_sampled.then_some(Pacer::AT_ONCE)
+            // Segments that are paced are sent one by one, as those have to be that are sampled.
+            (is_sampled || validates).then_some(Pacer::AT_ONCE)
         };
         Self {
             controller: controller.fresh(seed),
@@ -215,6 +222,7 @@ impl Sender {
             pacer: pacer.map(Box::new),
             last_sent: Time::MAX,
             governed: controller.governor().map(|governor| Box::new(Governed::new(governor))),
+            validation: validates.then(|| Box::new(Validation::new())),
         }
     }
 
@@ -327,12 +335,12 @@ impl Sender {
     pub(crate) fn describe(&self) -> String {
         let Self { controller: _, settings, space, board, rtt, timer, phase, duplicates, .. } = self;
         let Self { last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage, .. } = self;
-        let Self { timed_from, burst, pacer, last_sent, governed, .. } = self;
+        let Self { timed_from, burst, pacer, last_sent, governed, validation, .. } = self;
         format!(
             "{:?} {:?} {:?}",
             (settings, space, board, rtt, timer, phase, duplicates),
             (last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage),
-            (timed_from, burst, pacer, last_sent, governed)
+            (timed_from, burst, pacer, last_sent, governed, validation)
         )
     }
 

@@ -258,6 +258,8 @@ impl Sender {
             self.tell_congestion(cause, now);
             return;
         }
+        self.validate(now);
+        let validated = self.validation.as_ref().is_none_or(|validation| validation.is_valid());
         self.controller.on_congestion(&Congestion {
             now,
             cause,
@@ -265,6 +267,7 @@ impl Sender {
             delivered: self.segments(self.delivered),
             min_rtt: self.rtt.min(),
         });
+        self.reduce_unvalidated(cause, una, validated);
     }
 
     /// Whether the next ACK is dubious whatever it says (Linux 2.4, net/ipv4/tcp_input.c, `tcp_ack_is_dubious`): a segment is
@@ -297,6 +300,7 @@ impl Sender {
         self.undo.disarm();
         (self.frto, self.eifel.examined) = (None, None);
         self.controller.undo(self.settings.undo, now);
+        self.validate_undo();
         self.note_undo();
         self.rtt.forget_back_off();
         if unmarks && self.rack.is_some() {

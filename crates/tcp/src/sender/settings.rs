@@ -19,8 +19,8 @@ pub struct Settings {
     pub limited_transmit: bool,
     /// Whether dubious ACKs limit `cwnd` to the packets in flight.
     pub moderate: bool,
-    /// Whether plain ACKs may need more than the fast path: `cwnd` is moderated, duplicate ACKs count as delivered segments, or
-    /// a governor needs to know of each segment.
+    /// Whether plain ACKs may need more than the fast path: `cwnd` is moderated or validated, duplicate ACKs count as delivered
+    /// segments, or a governor needs to know of each segment.
     pub is_particular: bool,
     /// Whether a loss found during a recovery reduces the window again.
     pub reduce_again: bool,
@@ -75,7 +75,9 @@ impl Settings {
             byte_counting: config.byte_counting,
             limited_transmit: config.limited_transmit,
             moderate: config.moderate_cwnd,
-            is_particular: config.moderate_cwnd || config.byte_counting == ByteCounting::Delivered,
+            is_particular: config.moderate_cwnd
+                || config.byte_counting == ByteCounting::Delivered
+                || config.after_idle == AfterIdle::Validate,
             reduce_again: config.reduce_again,
             undo: config.undo,
             halves_cwnd: config.ssthresh_base == SsthreshBase::Cwnd,

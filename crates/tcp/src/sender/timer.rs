@@ -155,6 +155,7 @@ impl Sender {
             {
                 rack.distrust(self.board.sacked());
             }
+            self.restart_validation();
             self.lose_at_timeout(now);
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;

@@ -178,6 +178,9 @@ impl Sender {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(&self.controller, bytes, self.rtt.srtt(), now);
+            if let Some(validation) = self.validation.as_mut().filter(|_| !transmission.again) {
+                validation.on_sent(self.space.next, self.delivered);
+            }
         }
         counters.segments_sent += 1;
         counters.bytes_sent += bytes;
@@ -307,7 +310,11 @@ impl Sender {
             // for that segment.
             self.start_timer(now);
         }
+        let is_first = self.validation.is_some() && !self.board.was_retransmitted(id);
         let record = self.board.retransmit(id, now);
+        if is_first {
+            self.note_first_retransmission(u64::from(record.len));
+        }
         self.note_sent(id, record.end(), false, now);
         self.note_retransmission(now);
         self.undo.on_retransmission(record.offset, record.end());
@@ -338,10 +345,12 @@ impl Sender {
             match self.settings.after_idle {
                 AfterIdle::Restart => self.controller.moderate(restart),
                 AfterIdle::Decay => self.controller.decay((idle.picos() / rto.picos()) as u32, restart),
-                AfterIdle::Keep => {}
+                AfterIdle::Keep | AfterIdle::Validate => {}
             }
         }
-        let restarts = restarts && self.settings.after_idle != AfterIdle::Keep;
+        self.validate(now);
+        let changes = matches!(self.settings.after_idle, AfterIdle::Restart | AfterIdle::Decay);
+        let restarts = restarts && changes;
         self.tell_event(if restarts { Event::Restart } else { Event::Start }, now);
         self.last_sent = now;
     }

@@ -105,6 +105,20 @@ fn a_mark_reduces_once_in_a_window_and_says_so() {
 }
 
 #[test]
+fn a_mark_leaves_more_than_a_loss_where_the_stack_says_so() {
+    // RFC 8511, section 3: 0.8 of 10 segments for a mark, and half for a loss.
+    for (abe, marked) in [(true, 8.0), (false, 5.0)] {
+        let mut tcp = Script::sending(Config { abe, ..ecn() }, 100);
+        tcp.ece = true;
+        tcp.until(100).ack(2);
+        assert_eq!((tcp.cwnd(), tcp.ssthresh()), (marked, marked));
+        let mut tcp = Script::sending(Config { abe, ..ecn() }, 100);
+        tcp.until(100).sack(0, &[1..4]);
+        assert_eq!(tcp.ssthresh(), 5.0);
+    }
+}
+
+#[test]
 fn a_mark_and_a_loss_in_one_window_are_one_event() {
     // Section 6.1.2: one reduction for a window of data, whatever its signs; here the mark comes first, then
     // the other way round. CWR follows a reduction for a loss too, or the echo would go on.

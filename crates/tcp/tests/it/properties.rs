@@ -3,7 +3,7 @@
 use crate::common::pipe::{Faults, Pipe, is_data};
 use crate::common::{undo, window_reduction};
 use elephan_cc::Quantisation;
-use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
+use elephan_tcp::{AfterIdle, ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
 use elephan_units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -27,6 +27,8 @@ prop_compose! {
             moderate_cwnd, initial_ssthresh, reduce_again, send_buffer_tuning,
             delayed_ack: DelayedAck { compress, ..DelayedAck::default() },
             window_reduction: window_reduction(proportional, other), undo: undo(kind),
+            after_idle: if kind >= 128 { AfterIdle::Validate } else { AfterIdle::Restart },
+            abe: ecn && kind % 2 == 0,
             byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
             ..Config::default()
         }

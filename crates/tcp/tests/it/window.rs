@@ -1,6 +1,6 @@
 //! How far the window opens, what allows it to grow, and what limits sending.
 
-use crate::common::{Script, config, controller, ms};
+use crate::common::{Script, config, controller, ms, starting};
 use elephan_cc::Quantisation;
 use elephan_tcp::{AfterIdle, ByteCounting, Config, SsthreshBase};
 use elephan_units::Bytes;
@@ -33,6 +33,20 @@ fn an_ack_is_worth_what_byte_counting_says() {
             tcp.write(100).until(100).ack(5);
             assert!((tcp.cwnd() - expected).abs() < 1e-9, "{byte_counting:?}: {}", tcp.cwnd());
         }
+    }
+}
+
+#[test]
+fn hystart_plus_plus_has_a_limit_of_its_own_and_none_where_segments_are_paced() {
+    // RFC 9406, sections 4.2 and 4.3: an ACK of 12 segments adds L = 8, whatever byte counting's limit, or all 12 where the
+    // sender paces. Standard slow start adds 2 (RFC 3465).
+    for (start, pacing, cwnd) in
+        [("standard", false, 22.0), ("hystart++", false, 28.0), ("hystart++", true, 32.0)]
+    {
+        let config = Config { pacing, initial_window: 20, ..config() };
+        let mut tcp = Script::controlled(starting("reno", start, &config), config);
+        tcp.write(100).until(99).sent();
+        assert_eq!(tcp.until(100).ack(12).cwnd(), cwnd, "{start}");
     }
 }
 
@@ -121,6 +135,143 @@ fn after_an_idle_time_the_window_restarts_or_decays_or_stays() {
         tcp.until(100 + idle).write(100);
         assert_eq!((tcp.cwnd(), tcp.pipe()), (cwnd, cwnd as u64), "{after_idle:?} after {idle} ms");
     }
+}
+
+/// Validates its window (RFC 7661).
+fn validating() -> Config {
+    Config { after_idle: AfterIdle::Validate, ..config() }
+}
+
+/// A window of 40 of which all was used, at 200 ms: 10 and then 20 segments were sent at once and arrived.
+fn used(config: Config) -> Script {
+    let mut tcp = Script::sender(config);
+    for (at, number) in [(100, 10), (200, 20)] {
+        tcp.write(number).until(at);
+        let sent = tcp.sent();
+        for next in sent {
+            tcp.ack(next + 1);
+        }
+    }
+    assert_eq!(tcp.cwnd(), 40.0);
+    tcp
+}
+
+/// `number` segments are written, and arrive 100 ms later, at `at`.
+fn use_some(tcp: &mut Script, at: u64, number: u64) {
+    tcp.until(at - 100).write(number).until(at);
+    for next in tcp.sent() {
+        tcp.ack(next + 1);
+    }
+}
+
+#[test]
+fn a_validated_window_grows_and_another_only_where_it_is_full() {
+    // RFC 7661, sections 4.3 and 4.4: 20 segments arrived in a round trip, half of the window of 40, which may grow for a
+    // second, though 4 of it are used. Then 4 arrived in the last second: the window is kept, and grows if it is full.
+    let mut tcp = used(validating());
+    use_some(&mut tcp, 400, 4);
+    // At the first of these ACKs 2 * 20 >= 40; at the second 2 * 20 < 41.
+    assert_eq!(tcp.cwnd(), 41.0);
+    for at in [600, 800, 1000, 1200, 1400] {
+        use_some(&mut tcp, at, 4);
+    }
+    assert_eq!(tcp.cwnd(), 41.0);
+    tcp.until(1500).write(100).until(1600).sent();
+    assert_eq!((tcp.pipe(), tcp.ack(55).cwnd()), (41, 42.0));
+}
+
+#[test]
+fn pipe_ack_is_undefined_until_a_round_trip_is_over() {
+    // RFC 7661, section 4.2: the first ACKs are of 1 and 2 of 4 segments, less than half of the window of 10; they count all the
+    // same. The fourth completes the round trip: 4 of 13 are less than half, and nothing grows.
+    let mut tcp = Script::sender(validating());
+    use_some(&mut tcp, 100, 4);
+    assert_eq!(tcp.cwnd(), 13.0);
+    use_some(&mut tcp, 300, 4);
+    assert_eq!(tcp.cwnd(), 13.0);
+}
+
+#[test]
+fn a_window_is_kept_for_five_minutes_and_then_halved() {
+    // RFC 7661, sections 4.4.3 and 5: from 1 s after the last sample of 20 on, the window is not validated; 300 s later it is
+    // half, and so on, down to the initial window, with ssthresh at three quarters of what it was.
+    for (idle, cwnd, ssthresh) in [
+        (1_500, 40.0, f64::INFINITY),
+        (300_900, 40.0, f64::INFINITY),
+        (301_100, 20.0, f64::INFINITY),
+        (601_100, 10.0, f64::INFINITY),
+        (2_000_000, 10.0, f64::INFINITY),
+    ] {
+        let mut tcp = used(validating());
+        tcp.until(200 + idle).write(100);
+        assert_eq!((tcp.cwnd(), tcp.ssthresh()), (cwnd, ssthresh), "after {idle} ms");
+        assert_eq!(tcp.pipe(), cwnd as u64);
+    }
+    // Not idle, but with 4 segments in each 10 s. Beyond ssthresh this follows.
+    let mut tcp = used(validating());
+    tcp.write(40).until(300).sack(30, &[31..70]).until(400).ack(70);
+    let mut windows = vec![(tcp.cwnd(), tcp.ssthresh())];
+    for at in (10_000..=620_000).step_by(10_000) {
+        use_some(&mut tcp, at, 4);
+        windows.push((tcp.cwnd(), tcp.ssthresh()));
+    }
+    windows.dedup();
+    // Undefined at the first ACKs after the recovery, and not validated from 10 s on: halved after 310 s and 610 s.
+    let [(20.0, 20.0), (cwnd, 20.0), (half, ssthresh), (last, _)] = windows[..] else {
+        panic!("{windows:?}")
+    };
+    assert!(cwnd > 20.0 && cwnd < 20.2);
+    assert_eq!((half, ssthresh, last), (cwnd / 2.0, 20.0, 10.0));
+}
+
+#[test]
+fn a_loss_in_a_window_that_is_not_validated_leaves_half_of_what_was_used() {
+    // RFC 7661, section 4.4.1: 8 segments in each round trip of the last second, in a window of 40; then 12 in flight, of which 2 are
+    // lost. Max(8, 12)/2 = 6 in the recovery, (12 - 2)/2 = 5 after it. The standard method leaves half of FlightSize; of
+    // a validated window, 40 in flight, 20.
+    let mut tcp = used(validating());
+    let mut at = 400;
+    while at <= 1600 {
+        use_some(&mut tcp, at, 8);
+        at += 200;
+    }
+    let (first, cwnd) = (30 + 7 * 8, tcp.cwnd());
+    assert!(cwnd >= 40.0);
+    tcp.write(12).until(1700).sack(first, &[first + 1..first + 3, first + 4..first + 12]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (6.0, 6.0));
+    assert_eq!(tcp.sent()[12..], [first, first + 3]);
+    tcp.until(1800).ack(first + 12);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.snapshot().in_recovery), (5.0, 5.0, false));
+    // pipeACK is undefined after it, so that the standard methods hold.
+    tcp.write(4).until(1900).ack(first + 13);
+    assert_eq!(tcp.cwnd(), 5.2);
+
+    let mut tcp = used(validating());
+    tcp.write(40).until(300).sack(30, &[31..70]);
+    tcp.until(400).ack(70);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (20.0, 20.0));
+}
+
+#[test]
+fn a_mark_in_a_window_that_is_not_validated_leaves_half_of_what_was_used() {
+    // RFC 7661, section 4.4.1, where nothing is retransmitted; and a timeout has its usual response: half of what was in flight.
+    let prepared = || {
+        let mut tcp = used(Config { ecn: true, ..validating() });
+        let mut at = 400;
+        while at <= 1600 {
+            use_some(&mut tcp, at, 8);
+            at += 200;
+        }
+        tcp
+    };
+    let mut tcp = prepared();
+    tcp.write(12).until(1700);
+    tcp.ece = true;
+    tcp.ack(87);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (6.0, 6.0));
+    let mut tcp = prepared();
+    tcp.write(12).until(3000);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 6.0));
 }
 
 #[test]

@@ -451,6 +451,11 @@ impl Scoreboard {
         self.arrived(id, &record, delivered);
     }
 
+    /// Whether a segment in flight was ever retransmitted.
+    pub fn was_retransmitted(&self, id: u64) -> bool {
+        self.get(id).was_retransmitted()
+    }
+
     /// Number of transmissions so far, retransmissions included, wrapping.
     pub fn transmissions(&self) -> u32 {
         self.transmissions

@@ -59,8 +59,13 @@ pub fn eager() -> Config {
 }
 
 pub fn controller(algorithm: &str, config: &Config) -> Controller {
+    starting(algorithm, "standard", config)
+}
+
+/// A controller with this slow start.
+pub fn starting(algorithm: &str, start: &str, config: &Config) -> Controller {
     let algorithm = registry::find(algorithm).expect("registered").build(&[]).expect("no settings");
-    let start = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
+    let start = slow_start::find(start).expect("registered").build(&[]).expect("no settings");
     Controller::new(algorithm, start, config.quantisation, f64::from(config.initial_window))
 }
 
