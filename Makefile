@@ -133,8 +133,7 @@ engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four m
 	$(BIN)/python scripts/engine_starts.py > docs/measured/engine-starts.md
 
 grid: $(VENV)/built guest ## Compare the simulator and a kernel's TCP in some 320 cells, an hour or two; goes on where it was. KEPT=--kept keeps the kernel's runs. Writes docs/measured.
-	nice -n 5 $(BIN)/elephan compare --engines sim,kernel $(wildcard scenarios/engines/grid/*.toml) --out results/grid $(KEPT) --format md > results/grid.md
-	mv results/grid.md docs/measured/grid.md
+	nice -n 5 $(BIN)/elephan compare --engines sim,kernel $(wildcard scenarios/engines/grid/*.toml) --out results/grid $(KEPT) --format md > docs/measured/grid.md
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \

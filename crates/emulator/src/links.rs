@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn each_reduction_of_a_flow_is_counted_however_short_its_recovery_is() {
         let text = r#"{"duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flow": [{"cc": "reno"}, {"cc": "reno"}],
-            "web": [{"users": 1}]}"#;
+            "web": [{"users": 1, "start": "0 s"}]}"#;
         let plan = Scenario::from_json(text, "test", &[]).and_then(|s| s.resolve("test")).unwrap();
         let mut links = Links::new(&plan, Nobody);
         // Open, disorder, CWR, recovery, loss: 0 to 4. Two recoveries within a microsecond; a timeout within a recovery.

@@ -109,7 +109,7 @@ def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: st
         for engine, scenario in engines.items():
             err.print(f"{name}, {engine}", highlight=False)
             try:
-                run_sweep(sweep(scenario, folder / places[name] / engine, kept=kept and engine == "kernel"))
+                run_sweep(sweep(scenario, folder / places[name] / engine, kept=kept and engine == "kernel"), err)
             except typer.Exit:
                 # Its message is printed, and the map shows where.
                 failed = True

@@ -13,6 +13,7 @@ from elephan.api.scenario import load
 from elephan.base.errors import given_as
 from elephan.base.folders import default, own_or_empty
 from elephan.base.kinds import SWEEP
+from elephan.base.text import Terminal
 from elephan.cli import FAILED
 from elephan.cli.grids import tell
 from elephan.cli.options import (
@@ -100,8 +101,8 @@ def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tl
     return client
 
 
-def run_sweep(one: Sweep) -> None:
-    """Run a sweep with a progress bar, and print a summary. Raises `typer.Exit` if a run failed."""
+def run_sweep(one: Sweep, to: Terminal = out) -> None:
+    """Run a sweep with a progress bar, and print a summary to a terminal. Raises `typer.Exit` if a run failed."""
     columns = (
         NameColumn(),
         BarColumn(),
@@ -142,6 +143,6 @@ def run_sweep(one: Sweep) -> None:
         more = f'elephan sweep query {one.folder} "select point, repeat, error from runs where error is not null"'
         err.message(f"and {one.failed - len(failures)} more: {more}")
     new = one.done - one.reused
-    out.print(f"{one.done} runs in {one.folder}: {new} new, {one.reused} reused, {one.failed} failed", soft_wrap=True)
+    to.print(f"{one.done} runs in {one.folder}: {new} new, {one.reused} reused, {one.failed} failed", soft_wrap=True)
     if failures:
         raise typer.Exit(FAILED)

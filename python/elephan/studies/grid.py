@@ -81,7 +81,7 @@ BOUNDS = {
 class Cell:
     """A cell: the values of each quantity on each engine, by seed.
 
-    `error` is that of a run that failed. A figure that a run does not have is none: that of an epoch without two reductions.
+    `error` is that of a run that failed. A figure that a run does not have is None, such as an epoch without two reductions.
     """
 
     file: str
