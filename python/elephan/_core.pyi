@@ -187,7 +187,7 @@ def run_packetdrill(
     text: str,
     file: str,
     keys: Sequence[tuple[str, str]],
-    kernel: bool,
+    guest: tuple[PathLike[str], PathLike[str], PathLike[str]] | None,
     judge: Callable[[str, dict[str, int]], tuple[str, bool]],
 ) -> str: ...
 def run_linux(

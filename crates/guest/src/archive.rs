@@ -1,4 +1,4 @@
-//! The guest's file system: an archive of its first program and two devices, in the format of cpio(5) that the
+//! The guest's file system: an archive of its first program and its devices, in the format of cpio(5) that the
 //! kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst).
 
 const FOLDER: u32 = 0o040_755;
@@ -8,13 +8,15 @@ const DEVICE: u32 = 0o020_600;
 /// The archive. `init` is the first program.
 pub fn archive(init: &[u8]) -> Vec<u8> {
     let mut made = Vec::with_capacity(init.len() + 4096);
-    for folder in ["dev", "proc", "root"] {
+    for folder in ["dev", "dev/net", "proc", "sys", "root"] {
         entry(&mut made, folder, FOLDER, (0, 0), &[]);
     }
     entry(&mut made, "dev/console", DEVICE, (5, 1), &[]);
     entry(&mut made, "dev/null", DEVICE, (1, 3), &[]);
     // A misc device of a number that is reserved for local use (`ELEPHAN_MINOR` in kernel/guest/network.c).
     entry(&mut made, "dev/elephan", DEVICE, (10, 240), &[]);
+    // TUN_MINOR of include/linux/miscdevice.h.
+    entry(&mut made, "dev/net/tun", DEVICE, (10, 200), &[]);
     entry(&mut made, "init", PROGRAM, (0, 0), init);
     entry(&mut made, "TRAILER!!!", 0, (0, 0), &[]);
     made

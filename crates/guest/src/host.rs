@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,14 +17,18 @@ use elephan_linux::Measured;
 use elephan_metrics::trace::{EventTrace, FlowTrace, QueueTrace};
 use elephan_metrics::{Control, SoFar};
 use elephan_net::Limit;
+use elephan_packetdrill::script::Script;
+use elephan_packetdrill::{Done, Judge, Judgement};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use rand::Rng;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::archive::archive;
-use crate::protocol::{Job, Report, receive, send};
+use crate::protocol::{Job, Report, Run, receive, send};
 
 /// A guest that has told nothing for so long hangs.
 const LONGEST_SILENCE: Duration = Duration::from_mins(2);
@@ -31,6 +36,8 @@ const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 const LOOKS: Duration = Duration::from_millis(50);
 /// Last lines of the guest's console that an error shows.
 const LINES: usize = 12;
+/// The seed of the random numbers of a script's guest.
+const SCRIPT_SEED: u64 = 1;
 /// The name of the guest's files within the folder of a run.
 const FILES: &str = "files";
 
@@ -78,7 +85,7 @@ pub enum Error {
     },
 }
 
-/// The memory of a guest besides the packets, bytes.
+/// The memory of a guest besides the packets, and of a script's guest, bytes.
 const BASE: u64 = 512 << 20;
 /// Memory of a packet that is on its way or awaits its acknowledgment, bytes: data, and the kernel's descriptors of the
 /// sent and the received packet.
@@ -116,39 +123,46 @@ fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| Error::Host(what, error)
 }
 
-/// Carries out a job, which has the scenario of `plan`, in a new guest. Nothing of the guest is left when this
-/// returns.
-pub fn run(launch: &Launch, plan: &Plan, job: &Job, control: &dyn Control) -> Result<Measured, Error> {
-    let memory = memory(plan);
-    let available = available();
-    if memory > available {
-        return Err(Error::Memory { expected: memory, found: available });
-    }
+/// Runs the scenario of `plan` in a new guest. Nothing of the guest is left when this returns.
+pub fn run(launch: &Launch, plan: &Plan, run: &Run, control: &dyn Control) -> Result<Measured, Error> {
     let seed = plan.seed.stream("random numbers of a guest's kernel", 0).next_u64();
-    let folder = tempfile::Builder::new()
-        .prefix("elephan-guest-")
-        .tempdir()
-        .map_err(refused("a folder for temporary files"))?;
-    let init = fs::read(&launch.init).map_err(refused("the guest's first program"))?;
-    fs::write(folder.path().join(FILES), archive(&init)).map_err(refused("the guest's files"))?;
-    let (read_job, write_job) = io::pipe().map_err(refused("a pipe"))?;
-    let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
-    let mut guest = Guest::start(launch, (memory, seed), folder.path(), &read_job, &write_report)
-        .map_err(refused("the kernel's image"))?;
-    // The guest has these now, so that its end is an end of the reports.
-    drop((read_job, write_report));
-    let job = job.clone();
-    let sending = thread::spawn(move || send(write_job, &job));
-    let mut result = guest.watch(read_report, control);
+    let mut guest = Guest::start(launch, (memory(plan), seed), &Job::Run(run.clone()))?;
+    let mut measured = guest.watch(&|| control.is_cancelled(), |guest, report| match report {
+        Report::Progress(share) => {
+            let (flows, queues) = (&FlowTrace::default(), &QueueTrace::default());
+            let goes_on = control.goes_on(&SoFar { now: Time::ZERO, share, flows, queues });
+            if goes_on { Ok(None) } else { Err(Error::Cancelled) }
+        }
+        Report::Done(measured) => Ok(Some(*measured)),
+        report => Err(guest.misunderstood(&report)),
+    })?;
     guest.kill();
-    if let Ok(measured) = &mut result
-        && plan.trace.events
-    {
-        measured.outcome.events = events(folder.path()).map_err(refused("the events of the run"))?;
+    if plan.trace.events {
+        measured.outcome.events = events(guest.folder.path()).map_err(refused("the events of the run"))?;
     }
-    // A guest that ended early has not read the job: its reports tell why.
-    let _ = sending.join();
-    result
+    Ok(measured)
+}
+
+/// Runs a script of packetdrill in a new guest; `judge` runs its code on the host. Nothing of the guest is left when
+/// this returns.
+pub fn run_script(
+    launch: &Launch,
+    script: &Script,
+    judge: Judge<'_>,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Done, Error> {
+    let mut guest = Guest::start(launch, (BASE, SCRIPT_SEED), &Job::Script(script.clone()))?;
+    guest.watch(is_cancelled, |guest, report| match report {
+        Report::Judge(code, values) => match judge(&code, &values) {
+            Judgement::Cancelled => Err(Error::Cancelled),
+            judgement => {
+                guest.tell(&judgement);
+                Ok(None)
+            }
+        },
+        Report::Ran(done) => Ok(Some(done)),
+        report => Err(guest.misunderstood(&report)),
+    })
 }
 
 /// The events that the links of a guest have written.
@@ -160,19 +174,69 @@ fn events(folder: &Path) -> io::Result<EventTrace> {
 /// A guest while it runs.
 struct Guest {
     process: Child,
+    /// Its temporary files.
+    folder: TempDir,
+    /// Messages to it.
+    messages: Sender<Vec<u8>>,
+    /// Its reports, the last of which is an error: the end of the guest, or something else than a message.
+    reports: Receiver<io::Result<Report>>,
     console: Arc<Mutex<VecDeque<String>>>,
     /// Reads the console to its end.
     reading: Option<JoinHandle<()>>,
 }
 
 impl Guest {
-    fn start(
+    /// Starts a guest with memory, bytes, and a seed, and gives it a job.
+    fn start(launch: &Launch, (memory, seed): (u64, u64), job: &Job) -> Result<Self, Error> {
+        let available = available();
+        if memory > available {
+            return Err(Error::Memory { expected: memory, found: available });
+        }
+        let folder = tempfile::Builder::new()
+            .prefix("elephan-guest-")
+            .tempdir()
+            .map_err(refused("a folder for temporary files"))?;
+        let init = fs::read(&launch.init).map_err(refused("the guest's first program"))?;
+        fs::write(folder.path().join(FILES), archive(&init)).map_err(refused("the guest's files"))?;
+        let (read_message, mut write_message) = io::pipe().map_err(refused("a pipe"))?;
+        let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
+        let (process, console, reading) =
+            Self::spawn(launch, (memory, seed), folder.path(), &read_message, &write_report)
+                .map_err(refused("the kernel's image"))?;
+        let (messages, to_send) = mpsc::channel::<Vec<u8>>();
+        // On threads of their own: they end with the guest, also within a message.
+        thread::spawn(move || to_send.iter().all(|message| write_message.write_all(&message).is_ok()));
+        let (hears, reports) = mpsc::channel();
+        thread::spawn(move || {
+            let mut reports = BufReader::new(read_report);
+            loop {
+                let report = receive(&mut reports);
+                let is_last = report.is_err();
+                if hears.send(report).is_err() || is_last {
+                    break;
+                }
+            }
+        });
+        let guest = Self { process, folder, messages, reports, console, reading: Some(reading) };
+        guest.tell(job);
+        Ok(guest)
+    }
+
+    /// Sends a message. A guest that has ended does not read it: its reports tell why.
+    fn tell(&self, message: &impl Serialize) {
+        let mut bytes = Vec::new();
+        send(&mut bytes, message).expect("a buffer takes everything");
+        let _ = self.messages.send(bytes);
+    }
+
+    /// Starts the process, which alone has the other ends of the pipes then.
+    fn spawn(
         launch: &Launch,
         (memory, seed): (u64, u64),
         folder: &Path,
         job: &PipeReader,
         report: &PipeWriter,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Child, Arc<Mutex<VecDeque<String>>>, JoinHandle<()>)> {
         let (console, output) = io::pipe()?;
         let (job, report) = (job.try_clone()?, report.try_clone()?);
         let descriptors = [job.as_raw_fd(), report.as_raw_fd()];
@@ -210,53 +274,48 @@ impl Guest {
         let process = command.spawn()?;
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
-        let reading = Some(thread::spawn(move || keep_last(console, &kept)));
-        Ok(Self { process, console: lines, reading })
+        let reading = thread::spawn(move || keep_last(console, &kept));
+        Ok((process, lines, reading))
     }
 
-    /// Reads reports until the last one.
-    fn watch(&mut self, reports: PipeReader, control: &dyn Control) -> Result<Measured, Error> {
-        // On a thread of its own: it ends with the guest, also within a message.
-        let (hears, heard) = mpsc::channel();
-        thread::spawn(move || {
-            let mut reports = BufReader::new(reports);
-            loop {
-                let report = receive(&mut reports);
-                let is_last = report.is_err();
-                if hears.send(report).is_err() || is_last {
-                    break;
-                }
-            }
-        });
+    /// Hands over reports until one of them gives a result.
+    fn watch<T>(
+        &mut self,
+        is_cancelled: &dyn Fn() -> bool,
+        mut hear: impl FnMut(&mut Self, Report) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
         let mut last = Instant::now();
         loop {
-            if control.is_cancelled() {
+            if is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let Ok(report) = heard.recv_timeout(LOOKS) else {
+            let Ok(report) = self.reports.recv_timeout(LOOKS) else {
                 if last.elapsed() > LONGEST_SILENCE {
                     let silence = LONGEST_SILENCE.as_secs();
                     return Err(self.failed(format!("the guest reported nothing for {silence} s")));
                 }
                 continue;
             };
-            last = Instant::now();
             match report {
-                Ok(Report::Progress(share)) => {
-                    let (flows, queues) = (&FlowTrace::default(), &QueueTrace::default());
-                    if !control.goes_on(&SoFar { now: Time::ZERO, share, flows, queues }) {
-                        return Err(Error::Cancelled);
+                Ok(Report::Failed(why)) => return Err(Error::Refused(why)),
+                Ok(report) => {
+                    if let Some(result) = hear(self, report)? {
+                        return Ok(result);
                     }
                 }
-                Ok(Report::Done(measured)) => return Ok(*measured),
-                Ok(Report::Failed(why)) => return Err(Error::Refused(why)),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     let status = self.kill().map_or_else(String::new, |status| status.to_string());
                     return Err(self.failed(self.why_it_ended(&status)));
                 }
                 Err(error) => return Err(self.failed(format!("the guest wrote no messages: {error}"))),
             }
+            last = Instant::now();
         }
+    }
+
+    /// A report of another job.
+    fn misunderstood(&mut self, report: &Report) -> Error {
+        self.failed(format!("the guest wrote a message of another job: {report:?}"))
     }
 
     /// A guest begins with a check that it can trace its programs, which some containers forbid.
@@ -332,7 +391,7 @@ mod tests {
         fs::write(&image, format!("#!/bin/bash\n{script}\n")).unwrap();
         fs::set_permissions(&image, fs::Permissions::from_mode(0o755)).unwrap();
         let launch = Launch { image, init: "/dev/null".into(), links: "/dev/null".into() };
-        run(&launch, &plan(), &Job::default(), control).unwrap_err()
+        run(&launch, &plan(), &Run::default(), control).unwrap_err()
     }
 
     #[test]
@@ -387,7 +446,7 @@ mod tests {
         let mut plan = plan();
         plan.links[0].config.limit = Limit::Packets(1 << 50);
         let launch = Launch { image: "/".into(), init: "/".into(), links: "/".into() };
-        let error = run(&launch, &plan, &Job::default(), &Uncontrolled).unwrap_err();
+        let error = run(&launch, &plan, &Run::default(), &Uncontrolled).unwrap_err();
         assert!(matches!(error, Error::Memory { .. }), "{error}");
     }
 }

@@ -16,8 +16,11 @@ pub fn names(value: Option<&Value>) -> Vec<&str> {
 const CONSTANTS: [(&str, i64); 4] =
     [("IP_PMTUDISC_DONT", 0), ("IP_PMTUDISC_WANT", 1), ("IP_PMTUDISC_DO", 2), ("IP_PMTUDISC_PROBE", 3)];
 
+/// A flag that scripts also write as a number (include/linux/socket.h).
+const MSG_FASTOPEN: i64 = 0x2000_0000;
+
 /// The calls that a script can make.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 18] = [
     "socket",
     "bind",
     "listen",
@@ -33,6 +36,7 @@ const KNOWN: [&str; 17] = [
     "close",
     "shutdown",
     "fcntl",
+    "ioctl",
     "setsockopt",
     "getsockopt",
 ];
@@ -151,6 +155,11 @@ impl<'a> Arguments<'a> {
             Some((_, flag)) => Ok(*flag),
             None => Err(Stop::Skip(format!("{} with {name}", self.0.name))),
         };
-        names(self.0.arguments.get(index)).into_iter().map(flag).collect()
+        match self.0.arguments.get(index) {
+            Some(Value::Number(0)) => Ok(Vec::new()),
+            Some(Value::Number(MSG_FASTOPEN)) => Ok(vec![flag("MSG_FASTOPEN")?]),
+            Some(Value::Number(number)) => Err(Stop::Skip(format!("{} with {number:#x}", self.0.name))),
+            flags => names(flags).into_iter().map(flag).collect(),
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! The running kernel's TCP as a stack under test, in real time.
+//! A guest kernel's TCP as a stack under test.
 //!
-//! It lives in a network namespace of its own, with one TUN device; the script is the other end of the device. Sockets do not block,
-//! so that one thread waits for packets and calls alike; a call that the script expects to block is tried again.
+//! The script is the other end of a TUN device. System calls are made by a thread of their own, whose priority is higher: when the
+//! script goes on, a call has returned, or it blocks in the kernel as an application's does. The clock stands still meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -9,109 +9,143 @@ use std::io;
 use std::mem::size_of_val;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Instant;
 
-use elephan_sys::{Namespace, Urgency, device, make_urgent, socket, tcp_info};
+use elephan_sys::{Urgency, device, make_urgent, socket, tcp_info};
 use elephan_units::Time;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 
 use crate::call::{Arguments, names};
 use crate::run::{Done, Judge, Options, Returned, Run, Sent, Stack, Stop};
-use crate::script::{Call, Packet, Script, Value, flags};
-use crate::settings::{self, Setting};
+use crate::script::{Call, Packet, Script, Setting, Value, flags};
 use crate::wire::{self, Ends};
 
 /// The port of sockets that listen, on either side.
 const PORT: u16 = 8080;
-/// A state of `tcpi_state` (include/net/tcp_states.h).
-const SYN_SENT: u8 = 2;
 /// The port from which a script connects.
 const REMOTE_PORT: u16 = 40_000;
-/// How long a wait lasts at most before the caller is asked whether to go on.
-const LONGEST_SLEEP: Time = Time::from_millis(20);
-/// What is left of a wait is spent without sleeping.
-const SPIN: Time = Time::from_micros(50);
 /// Most bytes of a call.
 const MOST_DATA: usize = 1 << 26;
 /// Largest packet of a device.
 const LARGEST: usize = 65_536;
 
-/// What a namespace begins with, whatever the host has: the kernel's defaults, but room for what scripts write, and a SYN is
-/// retransmitted as RFC 6298 requires.
-const BASE: [(&str, &str); 4] = [
-    ("ipv4/tcp_syn_linear_timeouts", "0"),
-    ("ipv4/tcp_rmem", "4096 131072 6291456"),
-    ("ipv4/tcp_wmem", "4096 4194304 4194304"),
-    ("ipv4/tcp_no_metrics_save", "1"),
+/// What a script begins with besides the kernel's defaults: Reno's window, room for what scripts write, a SYN that is
+/// retransmitted as RFC 6298 requires, sockets whose send buffer is what they ask for, and segments that are sent when the
+/// window permits, rather than later in larger packets (Linux's tcp_tso_should_defer).
+const BASE: [(&str, &str); 7] = [
+    ("net.ipv4.tcp_tso_win_divisor", "255"),
+    ("net.ipv4.tcp_congestion_control", "reno"),
+    ("net.ipv4.tcp_syn_linear_timeouts", "0"),
+    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("net.ipv4.tcp_wmem", "4096 4194304 4194304"),
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+    ("net.core.wmem_max", "1000000000"),
 ];
 
-/// Runs a script on the kernel, in a namespace of its own.
-pub fn run(
-    script: &Script,
-    options: Options,
-    judge: Judge<'_>,
-    is_cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Done, Stop> {
-    let refused = |what: &str| {
-        let what = what.to_owned();
-        move |error| Stop::Kernel(what, error)
-    };
-    let namespace = Namespace::new().map_err(refused("a network namespace"))?;
-    namespace
-        .set(&BASE.map(|(key, value)| (key, value.to_owned())))
-        .map_err(refused("settings of a namespace"))?;
-    let ran = namespace.within(|| {
+/// Runs a script on the kernel.
+pub fn run(script: &Script, options: Options, judge: Judge<'_>) -> Result<Done, Stop> {
+    let (local, remote) = options.addresses;
+    let device = (|| {
+        device::loopback()?;
         let device = device::tun()?;
-        // Segment by segment: what TCP sends does not then depend on how it fills large packets for the device.
-        let (local, remote) = options.addresses;
-        device::configure(&[local], remote, options.mtu, true)?;
-        make_urgent(Urgency::Realtime);
-        let folder = Path::new(&script.file).parent().unwrap_or(Path::new("")).to_owned();
-        let stack = Kernel {
-            device,
-            folder,
-            began: Instant::now(),
-            is_cancelled,
-            descriptors: BTreeMap::new(),
-            connection: None,
-            congestion_control: "reno".to_owned(),
-            ends: Ends { from: (remote, REMOTE_PORT), to: (local, PORT) },
-            sent: VecDeque::new(),
-            blocked: None,
-            is_over: false,
-            next_port: REMOTE_PORT + 1,
-        };
-        Ok(Run::new(script, stack, options).run(judge))
-    });
-    ran.map_err(refused("a network device"))?
+        device::configure(&[local], remote, options.mtu, false)?;
+        Ok(device)
+    })();
+    for (key, value) in BASE {
+        set(key, value)?;
+    }
+    make_urgent(Urgency::Realtime);
+    let stack = Kernel {
+        device: device.map_err(refused("a network device"))?,
+        began: Instant::now(),
+        now: Time::ZERO,
+        caller: Caller::new().map_err(refused("a thread"))?,
+        descriptors: BTreeMap::new(),
+        connection: None,
+        ends: Ends { from: (remote, REMOTE_PORT), to: (local, PORT) },
+        sent: VecDeque::new(),
+        blocked: None,
+        is_over: false,
+        next_port: REMOTE_PORT + 1,
+    };
+    Run::new(script, stack, options).run(judge)
 }
 
-struct Descriptor {
-    fd: OwnedFd,
-    is_blocking: bool,
+fn refused(what: &'static str) -> impl Fn(io::Error) -> Stop {
+    move |error| Stop::Kernel(what.to_owned(), error)
 }
 
-/// A call that blocks: how much of it is done, and its result.
+/// What a system call gives.
+enum Outcome {
+    Value(i64),
+    Descriptor(OwnedFd),
+    /// Success, and the number that the call wrote to its argument with the first number.
+    Out(usize, libc::c_int),
+}
+
+type Outcomes = Result<Outcome, Errno>;
+type Job = Box<dyn FnOnce() -> Outcomes + Send>;
+
+/// The thread that makes system calls, one after the other.
+struct Caller {
+    jobs: Sender<Job>,
+    done: Receiver<Outcomes>,
+    /// Readable when a call has returned.
+    returns: Arc<OwnedFd>,
+}
+
+impl Caller {
+    fn new() -> io::Result<Self> {
+        let (jobs, todo) = mpsc::channel::<Job>();
+        let (does, done) = mpsc::channel();
+        let returns = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let tells = Arc::clone(&returns);
+        // It ends with its last call, or with the guest if that call never returns.
+        thread::Builder::new().spawn(move || {
+            make_urgent(Urgency::Socket);
+            // From here on it runs as soon as there is a call.
+            let _ = does.send(Ok(Outcome::Value(0)));
+            for job in todo {
+                if does.send(job()).is_err() {
+                    break;
+                }
+                let _ = rustix::io::write(&tells, &1u64.to_ne_bytes());
+            }
+        })?;
+        let _ = done.recv();
+        Ok(Self { jobs, done, returns })
+    }
+
+    /// The result of the last call, if it has returned.
+    fn returned(&self) -> Option<Outcomes> {
+        let outcome = self.done.try_recv().ok()?;
+        let _ = rustix::io::read(&self.returns, &mut [0; 8]);
+        Some(outcome)
+    }
+}
+
+/// A call that blocks, and its result.
 #[derive(Clone, Debug)]
 struct Blocked {
     call: Call,
-    done: usize,
     returned: Option<(Time, Returned)>,
 }
 
-struct Kernel<'a> {
+struct Kernel {
     device: OwnedFd,
-    folder: PathBuf,
     began: Instant,
-    is_cancelled: &'a (dyn Fn() -> bool + Sync),
-    descriptors: BTreeMap<i64, Descriptor>,
+    /// The time since then. Reading a guest's clock moves it, so it is read after a sleep alone.
+    now: Time,
+    caller: Caller,
+    descriptors: BTreeMap<i64, Arc<OwnedFd>>,
     /// The descriptor of the connection.
     connection: Option<i64>,
-    /// The congestion control of new sockets. Namespaces may not select every one as their default.
-    congestion_control: String,
     /// Addresses and ports of packets that arrive.
     ends: Ends,
     sent: Sent,
@@ -121,27 +155,20 @@ struct Kernel<'a> {
     next_port: u16,
 }
 
-impl Kernel<'_> {
-    fn clock(&self) -> Time {
-        Time::from_picos(self.began.elapsed().as_nanos() as u64 * 1000)
-    }
-
-    /// Takes what the kernel has sent, and tries the blocked call again.
+impl Kernel {
+    /// Takes what the kernel has sent, and the result of the blocked call.
     fn collect(&mut self) -> Result<(), Stop> {
         let mut bytes = vec![0; LARGEST];
-        loop {
-            match rustix::io::read(&self.device, &mut bytes) {
-                Ok(length) => self.take(&bytes[..length]),
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Stop::Kernel("the device".to_owned(), error.into())),
-            }
+        // A call that fails takes a guest a microsecond (Linux's handle_syscall in arch/um), so nothing is read that is not there.
+        while self.wakes(Time::ZERO)? {
+            let length = rustix::io::read(&self.device, &mut bytes)
+                .map_err(|error| Stop::Kernel("the device".to_owned(), error.into()))?;
+            self.take(&bytes[..length]);
         }
         if let Some(mut blocked) = self.blocked.take() {
-            if blocked.returned.is_none() {
-                let mut done = blocked.done;
-                blocked.returned = self.attempt(&blocked.call, &mut done, true)?.map(|it| (self.clock(), it));
-                blocked.done = done;
+            if let Some(outcome) = self.caller.returned() {
+                let returned = self.finish(&blocked.call, outcome);
+                blocked.returned = Some((self.now, returned));
             }
             self.blocked = Some(blocked);
         }
@@ -162,7 +189,7 @@ impl Kernel<'_> {
         if back != self.ends {
             return;
         }
-        self.sent.push_back((self.clock(), packet));
+        self.sent.push_back((self.now, packet));
     }
 
     /// The script goes on with another connection.
@@ -175,138 +202,143 @@ impl Kernel<'_> {
     fn wait(&mut self, until: Time, done: impl Fn(&Self) -> bool) -> Result<(), Stop> {
         loop {
             self.collect()?;
-            let left = until.since(self.clock());
+            let left = until.since(self.now);
             if done(self) || left == Time::ZERO {
                 return Ok(());
             }
-            if (self.is_cancelled)() {
-                return Err(Stop::Cancelled);
-            }
-            if left <= SPIN {
-                continue;
-            }
-            let nanos = (left.since(SPIN).min(LONGEST_SLEEP).picos() / 1000) as i64;
-            let sleep = Timespec { tv_sec: 0, tv_nsec: nanos };
-            let waits = self.blocked.as_ref().filter(|blocked| blocked.returned.is_none());
-            let socket = waits.and_then(|blocked| {
-                let writes = ["write", "send", "sendto", "connect"].contains(&blocked.call.name.as_str());
-                let number = Arguments::new(&blocked.call).number(0).ok()?;
-                let flags = if writes { PollFlags::OUT } else { PollFlags::IN };
-                Some(PollFd::new(&self.descriptors.get(&number)?.fd, flags))
-            });
-            let mut ready = vec![PollFd::new(&self.device, PollFlags::IN)];
-            ready.extend(socket);
-            match poll(&mut ready, Some(&sleep)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(Stop::Kernel("a wait".to_owned(), error.into())),
-            }
+            self.wakes(left)?;
+            self.now = Time::from_picos(self.began.elapsed().as_nanos() as u64 * 1000);
         }
     }
 
-    /// Tries a call, maybe again, of which `done` bytes are done. `None` if it has to wait and the script's descriptor blocks.
-    fn attempt(&mut self, call: &Call, done: &mut usize, is_again: bool) -> Result<Option<Returned>, Stop> {
+    /// Sleeps for a time, or until there is a packet, or the blocked call returns. Returns whether there is a packet.
+    fn wakes(&self, most: Time) -> Result<bool, Stop> {
+        let nanos = most.picos().div_ceil(1000);
+        let (tv_sec, tv_nsec) = ((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
+        let mut ready =
+            [PollFd::new(&self.device, PollFlags::IN), PollFd::new(&self.caller.returns, PollFlags::IN)];
+        match poll(&mut ready, Some(&Timespec { tv_sec, tv_nsec })) {
+            Ok(_) | Err(Errno::INTR) => Ok(ready[0].revents().contains(PollFlags::IN)),
+            Err(error) => Err(Stop::Kernel("a wait".to_owned(), error.into())),
+        }
+    }
+
+    /// The job of a call, or its result if there is nothing to do.
+    fn job(&mut self, call: &Call) -> Result<Result<Job, Returned>, Stop> {
         let arguments = Arguments::new(call);
         arguments.check_name()?;
-        let expected = arguments.expected();
+        let job = |job: Job| Ok(Ok(job));
+        let value = |result: Result<(), Errno>| result.map(|()| Outcome::Value(0));
         if call.name == "socket" {
             if !arguments.is_tcp_over_ipv4() {
                 return Err(Stop::Skip(format!("socket({})", arguments.texts())));
             }
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            return match net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None) {
-                Ok(fd) => {
-                    let name = &self.congestion_control;
-                    if sockopt::set_tcp_congestion(&fd, name).is_err() {
-                        return Err(Stop::Skip(format!("congestion control {name}")));
-                    }
-                    self.descriptors.insert(expected, Descriptor { fd, is_blocking: true });
-                    Ok(Some(Returned::value(expected)))
-                }
-                Err(error) => Ok(Some(failed(error))),
-            };
+            return job(Box::new(|| {
+                net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                    .map(Outcome::Descriptor)
+            }));
         }
         let number = arguments.number(0)?;
-        let Some(Descriptor { fd, is_blocking }) = self.descriptors.get(&number) else {
-            return Ok(Some(Returned::error("EBADF")));
+        let Some(fd) = self.descriptors.get(&number).cloned() else {
+            return Ok(Err(Returned::error("EBADF")));
         };
-        let is_blocking = *is_blocking;
-        let result = match call.name.as_str() {
-            "bind" => net::bind(fd, &SocketAddrV4::new(self.ends.to.0, PORT)).map(|()| 0),
+        match call.name.as_str() {
+            "bind" => {
+                let address = SocketAddrV4::new(self.ends.to.0, PORT);
+                job(Box::new(move || value(net::bind(&fd, &address))))
+            }
             "listen" => {
                 self.is_over |= self.connection.is_some();
-                net::listen(fd, arguments.number(1)? as i32).map(|()| 0)
+                let backlog = arguments.number(1)? as i32;
+                job(Box::new(move || value(net::listen(&fd, backlog))))
             }
             "connect" => {
-                let result = net::connect(fd, &SocketAddrV4::new(self.ends.from.0, PORT)).map(|()| 0);
                 self.connection = Some(number);
-                match result {
-                    Err(Errno::INPROGRESS | Errno::ALREADY) if is_blocking => return Ok(None),
-                    result => result,
-                }
+                let address = SocketAddrV4::new(self.ends.from.0, PORT);
+                job(Box::new(move || value(net::connect(&fd, &address))))
             }
             "accept" | "accept4" => {
-                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-                net::accept_with(fd, flags).map(|fd| {
-                    let is_blocking = !names(call.arguments.get(3)).contains(&"SOCK_NONBLOCK");
-                    self.descriptors.insert(expected, Descriptor { fd, is_blocking });
-                    self.connection = Some(expected);
-                    expected
-                })
+                let waits = !names(call.arguments.get(3)).contains(&"SOCK_NONBLOCK");
+                let flags = if waits { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+                job(Box::new(move || {
+                    net::accept_with(&fd, flags | SocketFlags::CLOEXEC).map(Outcome::Descriptor)
+                }))
             }
             "write" | "send" | "sendto" => {
-                let opens = !is_again && names(call.arguments.get(3)).contains(&"MSG_FASTOPEN");
+                let opens = names(call.arguments.get(3)).contains(&"MSG_FASTOPEN");
                 self.connection = if opens { Some(number) } else { self.connection };
-                let to = opens.then(|| SocketAddrV4::new(self.ends.from.0, PORT));
-                write(fd, &arguments, is_blocking, to, done)?
+                job(write(fd, &arguments, SocketAddrV4::new(self.ends.from.0, PORT))?)
             }
-            "read" | "recv" | "recvfrom" => read(fd, &arguments)?,
+            "read" | "recv" | "recvfrom" => job(read(fd, &arguments)?),
             "shutdown" => {
                 let how = match arguments.word(1) {
                     "SHUT_RD" => Shutdown::Read,
                     "SHUT_WR" => Shutdown::Write,
                     _ => Shutdown::Both,
                 };
-                net::shutdown(fd, how).map(|()| 0)
+                job(Box::new(move || value(net::shutdown(&fd, how))))
             }
             "close" => {
                 self.descriptors.remove(&number);
                 self.is_over |= self.connection == Some(number);
-                Ok(0)
+                job(Box::new(move || {
+                    drop(fd);
+                    Ok(Outcome::Value(0))
+                }))
             }
             "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
                 ("F_SETFL", flags) => {
-                    let is_blocking = !names(flags).contains(&"O_NONBLOCK");
-                    self.descriptors.get_mut(&number).expect("it was there").is_blocking = is_blocking;
-                    Ok(0)
+                    let waits = !names(flags).contains(&"O_NONBLOCK");
+                    let flags = if waits { OFlags::empty() } else { OFlags::NONBLOCK };
+                    job(Box::new(move || value(fcntl_setfl(&fd, flags))))
                 }
-                ("F_GETFL", _) => Ok(if is_blocking { 0x2 } else { 0x802 }),
-                (name, _) => return Err(Stop::Skip(format!("fcntl {name}"))),
+                ("F_GETFL", _) => job(Box::new(move || {
+                    fcntl_getfl(&fd).map(|flags| Outcome::Value(i64::from(flags.bits())))
+                })),
+                (name, _) => Err(Stop::Skip(format!("fcntl {name}"))),
             },
-            "setsockopt" => set_option(fd, &arguments)?,
+            "ioctl" => {
+                let request = match arguments.word(1) {
+                    "SIOCINQ" | "FIONREAD" => libc::FIONREAD,
+                    "SIOCOUTQ" | "TIOCOUTQ" => libc::TIOCOUTQ,
+                    name => return Err(Stop::Skip(format!("ioctl {name}"))),
+                };
+                job(Box::new(move || {
+                    get_queued(&fd, request as libc::c_ulong).map(|bytes| Outcome::Out(2, bytes))
+                }))
+            }
+            "setsockopt" => job(set_option(fd, &arguments)?),
             "getsockopt" => {
                 let (level, number) = option_number(arguments.word(1), arguments.word(2))?;
-                match get_number(fd, level, number) {
-                    Ok(found) => {
-                        let out = Some((3, Value::Number(i64::from(found))));
-                        return Ok(Some(Returned { out, ..Returned::value(0) }));
-                    }
-                    Err(error) => Err(error),
-                }
+                job(Box::new(move || get_number(&fd, level, number).map(|number| Outcome::Out(3, number))))
             }
-            name => return Err(Stop::Skip(name.to_owned())),
-        };
-        Ok(match result {
-            Ok(value) => Some(Returned::value(value)),
-            // In progress is a connection that Fast Open opens, and that takes the data afterwards.
-            Err(Errno::AGAIN | Errno::INPROGRESS) if is_blocking => None,
-            Err(error) => Some(failed(error)),
-        })
+            name => Err(Stop::Skip(name.to_owned())),
+        }
+    }
+
+    /// The result of a call. A new descriptor gets the number that the script expects.
+    fn finish(&mut self, call: &Call, outcome: Outcomes) -> Returned {
+        match outcome {
+            Ok(Outcome::Value(value)) => Returned::value(value),
+            Ok(Outcome::Out(index, number)) => {
+                Returned { out: Some((index, Value::Number(i64::from(number)))), ..Returned::value(0) }
+            }
+            Ok(Outcome::Descriptor(fd)) => {
+                let expected = Arguments::new(call).expected();
+                self.descriptors.insert(expected, Arc::new(fd));
+                if call.name != "socket" {
+                    self.connection = Some(expected);
+                }
+                Returned::value(expected)
+            }
+            Err(error) => failed(error),
+        }
     }
 }
 
-impl Stack for Kernel<'_> {
+impl Stack for Kernel {
     fn now(&self) -> Time {
-        self.clock()
+        self.now
     }
 
     fn advance(&mut self, to: Time) -> Result<(), Stop> {
@@ -333,10 +365,15 @@ impl Stack for Kernel<'_> {
     }
 
     fn call(&mut self, call: &Call) -> Result<Option<Returned>, Stop> {
-        let mut done = 0;
-        let returned = self.attempt(call, &mut done, false)?;
+        let returned = match self.job(call)? {
+            Ok(job) => {
+                self.caller.jobs.send(job).expect("the thread waits for calls");
+                self.caller.returned().map(|outcome| self.finish(call, outcome))
+            }
+            Err(returned) => Some(returned),
+        };
         if returned.is_none() {
-            self.blocked = Some(Blocked { call: call.clone(), done, returned: None });
+            self.blocked = Some(Blocked { call: call.clone(), returned: None });
         }
         self.collect()?;
         Ok(returned)
@@ -348,41 +385,36 @@ impl Stack for Kernel<'_> {
         Ok(if is_done(self) { self.blocked.take().and_then(|blocked| blocked.returned) } else { None })
     }
 
-    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop> {
+    fn set(&mut self, settings: &[Setting]) -> Result<Vec<String>, Stop> {
         let mut unknown = Vec::new();
-        for setting in settings::of_command(command, &self.folder).map_err(Stop::Skip)? {
+        for setting in settings {
             match setting {
-                Setting::Sysctl(key, value) if key == "net.ipv4.tcp_congestion_control" => {
-                    self.congestion_control = value;
-                }
                 Setting::Sysctl(key, value) => {
-                    if !set(&key, &value)? {
-                        unknown.push(format!("{key}={value}"));
+                    if !set(key, value)? {
+                        unknown.push(setting.to_string());
                     }
                 }
-                // Modules are the host's: their parameters are not changed.
                 Setting::Module(parameter, value) => {
-                    let found = fs::read_to_string(format!("/sys/module/{parameter}")).unwrap_or_default();
-                    if parameter.contains("..") || found.trim() != value {
-                        return Err(Stop::Skip(format!("{parameter}={value}, which is {}", found.trim())));
+                    let path = format!("/sys/module/{parameter}");
+                    if parameter.contains("..") || fs::write(path, value).is_err() {
+                        return Err(Stop::Skip(setting.to_string()));
                     }
                 }
-                Setting::InitialWindow(window) => device::route(self.ends.to.0, self.ends.from.0, window)
-                    .map_err(|error| Stop::Kernel("an initial window".to_owned(), error))?,
+                Setting::InitialWindow(window) => device::route(self.ends.to.0, self.ends.from.0, *window)
+                    .map_err(refused("an initial window"))?,
             }
         }
         Ok(unknown)
     }
 
-    fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop> {
+    fn info(&mut self) -> Result<BTreeMap<String, i64>, Stop> {
         let Some(connection) = self.connection.and_then(|number| self.descriptors.get(&number)) else {
             return Err(Stop::Skip("code before a connection".to_owned()));
         };
-        let info = tcp_info(connection.fd.as_fd())
-            .map_err(|error| Stop::Kernel("the state of the connection".to_owned(), error))?;
+        let info = tcp_info(connection.as_fd()).map_err(refused("the state of the connection"))?;
         macro_rules! named {
             ($($name:ident)*) => {
-                BTreeMap::from([$((concat!("tcpi_", stringify!($name)), info.$name as i64)),*])
+                BTreeMap::from([$((concat!("tcpi_", stringify!($name)).to_owned(), info.$name as i64)),*])
             };
         }
         let mut found = named! {
@@ -400,75 +432,64 @@ impl Stack for Kernel<'_> {
     }
 }
 
-/// Writes, where a blocking call goes on until `done` is everything; with an address it opens the connection.
-fn write(
-    fd: &OwnedFd,
-    arguments: &Arguments<'_>,
-    is_blocking: bool,
-    to: Option<SocketAddrV4>,
-    done: &mut usize,
-) -> Result<Result<i64, Errno>, Stop> {
+/// Writes zeros; with `MSG_FASTOPEN` it opens the connection to an address.
+fn write(fd: Arc<OwnedFd>, arguments: &Arguments<'_>, to: SocketAddrV4) -> Result<Job, Stop> {
     let known = [
         ("MSG_DONTWAIT", SendFlags::DONTWAIT),
         ("MSG_NOSIGNAL", SendFlags::NOSIGNAL),
         ("MSG_MORE", SendFlags::MORE),
         ("MSG_EOR", SendFlags::EOR),
-        // Of the first attempt alone.
-        ("MSG_FASTOPEN", SendFlags::empty()),
+        ("MSG_FASTOPEN", FAST_OPEN),
     ];
-    let mut flags = arguments.flags(3, &known)?.into_iter().fold(SendFlags::NOSIGNAL, |all, one| all | one);
-    let data = vec![0; (arguments.size(2)? as usize).min(MOST_DATA)];
-    let sent = if arguments.is_null(1) {
-        call_with_nowhere(|address| {
-            #[expect(unsafe_code, reason = "no safe call passes such an address")]
-            // SAFETY: the kernel refuses the address.
-            unsafe {
-                libc::send(fd.as_raw_fd(), address, data.len(), flags.bits() as libc::c_int)
-            }
-        })
-    } else if let Some(to) = to {
-        flags |= SendFlags::from_bits_retain(libc::MSG_FASTOPEN as u32);
-        net::sendto(fd, &data, flags, &to)
-    } else if *done == data.len() && *done > 0 {
-        Ok(0)
-    } else {
-        net::send(fd, &data[*done..], flags)
-    };
-    if !is_blocking || flags.contains(SendFlags::DONTWAIT) {
-        return Ok(sent.map(|sent| sent as i64));
-    }
-    *done += sent.unwrap_or(0);
-    // Linux's tcp_sendmsg_fastopen waits for the handshake.
-    let is_opening = || tcp_info(fd.as_fd()).is_ok_and(|info| info.state == SYN_SENT);
-    Ok(match sent {
-        Ok(_) if *done < data.len() || is_opening() => Err(Errno::AGAIN),
-        sent => sent.map(|_| *done as i64),
-    })
+    let flags = arguments.flags(3, &known)?.into_iter().fold(SendFlags::NOSIGNAL, |all, one| all | one);
+    let (is_null, length) = (arguments.is_null(1), (arguments.size(2)? as usize).min(MOST_DATA));
+    Ok(Box::new(move || {
+        let sent = if is_null {
+            call_with_nowhere(|address| {
+                #[expect(unsafe_code, reason = "no safe call passes such an address")]
+                // SAFETY: the kernel refuses the address.
+                unsafe {
+                    libc::send(fd.as_raw_fd(), address, length, flags.bits() as libc::c_int)
+                }
+            })
+        } else if flags.contains(FAST_OPEN) {
+            net::sendto(&fd, &vec![0; length], flags, &to)
+        } else {
+            net::send(&fd, &vec![0; length], flags)
+        };
+        sent.map(|sent| Outcome::Value(sent as i64))
+    }))
 }
+
+/// `MSG_FASTOPEN`, which rustix does not have.
+const FAST_OPEN: SendFlags = SendFlags::from_bits_retain(libc::MSG_FASTOPEN as u32);
 
 /// The result of a system call with an address where nothing is.
 fn call_with_nowhere(call: impl Fn(*mut libc::c_void) -> isize) -> Result<usize, Errno> {
     usize::try_from(call(std::ptr::null_mut())).map_err(|_| errno(&io::Error::last_os_error()))
 }
 
-fn read(fd: &OwnedFd, arguments: &Arguments<'_>) -> Result<Result<i64, Errno>, Stop> {
+fn read(fd: Arc<OwnedFd>, arguments: &Arguments<'_>) -> Result<Job, Stop> {
     let known = [("MSG_DONTWAIT", RecvFlags::DONTWAIT), ("MSG_PEEK", RecvFlags::PEEK)];
     let flags = arguments.flags(3, &known)?.into_iter().fold(RecvFlags::empty(), |all, one| all | one);
-    if arguments.is_null(1) {
-        return Ok(call_with_nowhere(|address| {
-            #[expect(unsafe_code, reason = "no safe call passes such an address")]
-            // SAFETY: the kernel refuses the address.
-            unsafe {
-                libc::recv(fd.as_raw_fd(), address, arguments.size(2).unwrap_or(0) as usize, 0)
-            }
-        })
-        .map(|taken| taken as i64));
-    }
-    let mut room = vec![0; (arguments.size(2)? as usize).min(MOST_DATA)];
-    Ok(net::recv(fd, &mut room[..], flags).map(|(taken, _)| taken as i64))
+    let (is_null, length) = (arguments.is_null(1), (arguments.size(2)? as usize).min(MOST_DATA));
+    Ok(Box::new(move || {
+        let taken = if is_null {
+            call_with_nowhere(|address| {
+                #[expect(unsafe_code, reason = "no safe call passes such an address")]
+                // SAFETY: the kernel refuses the address.
+                unsafe {
+                    libc::recv(fd.as_raw_fd(), address, length, flags.bits() as libc::c_int)
+                }
+            })
+        } else {
+            net::recv(&fd, &mut vec![0; length][..], flags).map(|(taken, _)| taken)
+        };
+        taken.map(|taken| Outcome::Value(taken as i64))
+    }))
 }
 
-/// Sets a key of the namespace, in which the thread is. Returns whether this kernel has it.
+/// Sets a key. Returns whether this kernel has it.
 fn set(key: &str, value: &str) -> Result<bool, Stop> {
     if !key.starts_with("net.") || key.contains("..") {
         return Err(Stop::Skip(format!("{key}={value}")));
@@ -476,8 +497,7 @@ fn set(key: &str, value: &str) -> Result<bool, Stop> {
     let path = format!("/proc/sys/{}", key.replace('.', "/"));
     match fs::write(path, value) {
         Ok(()) => Ok(true),
-        // These are the host's, and a namespace does not have them.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(key.starts_with("net.core.")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Stop::Skip(format!("{key}={value} ({error})"))),
     }
 }
@@ -548,22 +568,24 @@ fn option_number(level: &str, name: &str) -> Result<(libc::c_int, libc::c_int), 
     Ok((level_number, number))
 }
 
-fn set_option(fd: &OwnedFd, arguments: &Arguments<'_>) -> Result<Result<i64, Errno>, Stop> {
+fn set_option(fd: Arc<OwnedFd>, arguments: &Arguments<'_>) -> Result<Job, Stop> {
     let name = arguments.word(2);
     if name == "TCP_CONGESTION" {
-        return Ok(sockopt::set_tcp_congestion(fd, arguments.text(3)?).map(|()| 0));
+        let algorithm = arguments.text(3)?.to_owned();
+        return Ok(Box::new(move || {
+            sockopt::set_tcp_congestion(&fd, &algorithm).map(|()| Outcome::Value(0))
+        }));
     }
-    let (level, number) = match option_number(arguments.word(1), name)? {
-        // The maximum of SO_SNDBUF is a setting of the host (net.core.wmem_max).
-        (level, libc::SO_SNDBUF) if level == libc::SOL_SOCKET => (level, libc::SO_SNDBUFFORCE),
-        option => option,
-    };
+    let (level, number) = option_number(arguments.word(1), name)?;
     let numbers: Vec<libc::c_int> = if name == "SO_LINGER" {
         arguments.fields(3).into_iter().map(|number| number as libc::c_int).collect()
     } else {
         vec![arguments.listed(3)? as libc::c_int]
     };
-    Ok(socket::set(fd, level, number, &numbers).map(|()| 0).map_err(|error| errno(&error)))
+    Ok(Box::new(move || {
+        let set = socket::set(&*fd, level, number, &numbers);
+        set.map(|()| Outcome::Value(0)).map_err(|error| errno(&error))
+    }))
 }
 
 fn get_number(fd: &OwnedFd, level: libc::c_int, number: libc::c_int) -> Result<libc::c_int, Errno> {
@@ -574,6 +596,15 @@ fn get_number(fd: &OwnedFd, level: libc::c_int, number: libc::c_int) -> Result<l
     let result =
         unsafe { libc::getsockopt(fd.as_raw_fd(), level, number, (&raw mut value).cast(), &raw mut length) };
     if result < 0 { Err(errno(&io::Error::last_os_error())) } else { Ok(value) }
+}
+
+/// The bytes in a queue of a socket.
+fn get_queued(fd: &OwnedFd, request: libc::c_ulong) -> Result<libc::c_int, Errno> {
+    let mut bytes: libc::c_int = 0;
+    #[expect(unsafe_code, reason = "rustix has one of the two requests")]
+    // SAFETY: the kernel writes one number.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, &raw mut bytes) };
+    if result < 0 { Err(errno(&io::Error::last_os_error())) } else { Ok(bytes) }
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -1,11 +1,14 @@
 //! The grammar of packetdrill (Cardwell et al., USENIX ATC 2013), by recursive descent.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use elephan_scenario::{Error, Mistake};
 
 use crate::lexer::{self, Kind, Problem, Token};
+use crate::run::{Options, Stop};
 use crate::script::{Action, Call, Ecn, Event, Packet, Script, ScriptOption, TcpOption, Value, When, flags};
+use crate::settings;
 
 /// Longest time in a script, s.
 const LONGEST_S: f64 = 5e6;
@@ -25,7 +28,7 @@ const OTHER_PACKETS: [&str; 9] = ["icmp", "udp", "ipv4", "ipv6", "gre", "GREv0",
 
 type Parsed<T> = Result<T, Problem>;
 
-/// Reads a script; `file` is what errors call it.
+/// Reads a script; `file` is what errors call it. Files of commands that it names are read beside it.
 pub fn parse(text: &str, file: &str) -> Result<Script, Error> {
     read(text, file).map_err(|Problem { line, expected, found }| {
         let mistake = Mistake::new(format!("line {line}"), expected, found);
@@ -35,8 +38,12 @@ pub fn parse(text: &str, file: &str) -> Result<Script, Error> {
 
 fn read(text: &str, file: &str) -> Parsed<Script> {
     let (tokens, directives) = lexer::read(text)?;
-    let mut parser = Parser { text, tokens, at: 0, depth: 0 };
+    let folder = Path::new(file).parent().unwrap_or(Path::new("")).to_owned();
+    let mut parser = Parser { text, folder, tokens, at: 0, depth: 0 };
     let options = parser.options();
+    if let Err((line, Stop::Fail(expected, found))) = Options::new(&options) {
+        return Err(Problem { line, expected, found });
+    }
     parser.substitute(&options)?;
     let events = parser.events()?;
     Ok(Script { file: file.to_owned(), options, directives, events })
@@ -44,6 +51,8 @@ fn read(text: &str, file: &str) -> Parsed<Script> {
 
 struct Parser<'a> {
     text: &'a str,
+    /// Where the script is.
+    folder: PathBuf,
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
@@ -210,7 +219,10 @@ impl Parser<'_> {
             Kind::Symbol('>') => self.packet(true),
             Kind::Command(command) => {
                 self.next();
-                Ok(Action::Command(command))
+                Ok(match settings::of_command(&command, &self.folder) {
+                    Ok(settings) => Action::Set(settings),
+                    Err(name) => Action::Unsupported(name),
+                })
             }
             Kind::Code(code) => {
                 self.next();

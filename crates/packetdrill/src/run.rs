@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 
 use elephan_units::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::compare::{self, Numbers};
-use crate::script::{Action, Call, Directive, Event, Packet, Script, TcpOption, Value, When, flags};
+use crate::script::{
+    Action, Call, Directive, Event, Packet, Script, ScriptOption, Setting, TcpOption, Value, When, flags,
+};
 
 /// packetdrill's own addresses, of the stack and of the script.
 const ADDRESSES: (Ipv4Addr, Ipv4Addr) = (Ipv4Addr::new(192, 168, 0, 1), Ipv4Addr::new(192, 0, 2, 1));
@@ -21,7 +23,7 @@ const LONGEST: Time = Time::from_secs(10_000_000);
 const LONGEST_WAIT: Time = Time::from_secs(130);
 
 /// The result of a script.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
 pub enum Report {
     /// Every line is as expected.
@@ -47,7 +49,7 @@ pub enum Report {
 }
 
 /// The result of a script, and what it set in vain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The result.
     #[serde(flatten)]
@@ -72,7 +74,7 @@ pub enum Stop {
 }
 
 /// The result of code between `%{` and `}%`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Judgement {
     /// It raised nothing.
     Holds,
@@ -85,7 +87,7 @@ pub enum Judgement {
 }
 
 /// Runs a piece of code with these variables, whose names begin with `tcpi_`.
-pub type Judge<'a> = &'a mut (dyn FnMut(&str, &BTreeMap<&'static str, i64>) -> Judgement + Send);
+pub type Judge<'a> = &'a mut (dyn FnMut(&str, &BTreeMap<String, i64>) -> Judgement + Send);
 
 /// The result of a system call.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,10 +125,10 @@ pub trait Stack {
     fn call(&mut self, call: &Call) -> Result<Option<Returned>, Stop>;
     /// The result of the call that blocked, and when it returned; waits for it until a time.
     fn returned(&mut self, until: Time) -> Result<Option<(Time, Returned)>, Stop>;
-    /// Carries out a command of the shell. Returns the settings in it that the stack does not know.
-    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop>;
+    /// Makes settings. Returns those that the stack does not know.
+    fn set(&mut self, settings: &[Setting]) -> Result<Vec<String>, Stop>;
     /// The state of the connection, by the names of the kernel's `struct tcp_info` with `tcpi_` before them.
-    fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop>;
+    fn info(&mut self) -> Result<BTreeMap<String, i64>, Stop>;
 }
 
 /// What the options of a script say.
@@ -147,9 +149,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of a script; an option that has no counterpart ends it.
-    pub fn new(script: &Script) -> Result<Self, (u32, Stop)> {
-        let mut options = Self {
+    /// What these options say; one that has no counterpart ends the script, and so does one with a wrong value, at its line.
+    pub fn new(options: &[ScriptOption]) -> Result<Self, (u32, Stop)> {
+        let mut found = Self {
             tolerance: Time::from_micros(4000),
             tolerance_share: 0.125,
             tick: None,
@@ -157,44 +159,36 @@ impl Options {
             mtu: 1500,
             addresses: ADDRESSES,
         };
-        for option in &script.options {
-            let found = format!("--{}={}", option.name, option.value);
+        for option in options {
+            let text = format!("--{}={}", option.name, option.value);
             let number = || {
-                option.value.parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number)).ok_or_else(
-                    || {
-                        let expected = format!("--{} with a number of 0 or more", option.name);
-                        let key = format!("line {}", option.line);
-                        let mistakes = vec![elephan_scenario::Mistake::new(key, expected, &found)];
-                        (
-                            option.line,
-                            Stop::Wrong(elephan_scenario::Error { file: script.file.clone(), mistakes }),
-                        )
-                    },
-                )
+                let number = option.value.parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
+                let expected = format!("--{} with a number of 0 or more", option.name);
+                number.ok_or_else(|| (option.line, Stop::Fail(expected, text.clone())))
             };
             match option.name.as_str() {
-                "tolerance_usecs" => options.tolerance = Time::from_micros(number()? as u64),
-                "tolerance_percent" => options.tolerance_share = number()? / 100.0,
+                "tolerance_usecs" => found.tolerance = Time::from_micros(number()? as u64),
+                "tolerance_percent" => found.tolerance_share = number()? / 100.0,
                 "tcp_ts_tick_usecs" => {
                     let tick = Time::from_micros(number()? as u64);
-                    options.tick = (tick > Time::ZERO).then_some(tick);
+                    found.tick = (tick > Time::ZERO).then_some(tick);
                 }
-                "mtu" => options.mtu = number()? as u32,
-                "strict_segments" => options.strict = true,
+                "mtu" => found.mtu = number()? as u32,
+                "strict_segments" => found.strict = true,
                 "ip_version" if option.value == "ipv4" => {}
                 "local_ip" | "remote_ip" => {
                     let Ok(address) = option.value.parse() else {
-                        return Err((option.line, Stop::Skip(found)));
+                        return Err((option.line, Stop::Skip(text)));
                     };
-                    let (local, remote) = &mut options.addresses;
+                    let (local, remote) = &mut found.addresses;
                     *(if option.name == "local_ip" { local } else { remote }) = address;
                 }
                 "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "define" | "code_command"
                 | "code_format" | "code_sockopt" | "verbose" | "debug" | "send_omit_free" => {}
-                _ => return Err((option.line, Stop::Skip(found))),
+                _ => return Err((option.line, Stop::Skip(text))),
             }
         }
-        Ok(options)
+        Ok(found)
     }
 }
 
@@ -203,7 +197,7 @@ impl Options {
 pub enum Engine {
     /// The simulator's, in virtual time.
     Simulator,
-    /// The running kernel's, in real time.
+    /// The kernel's.
     Kernel,
 }
 
@@ -325,7 +319,9 @@ impl<'a, S: Stack> Run<'a, S> {
                             When::After(..) => base.saturating_add(micros(ends)),
                             _ => micros(ends),
                         };
-                        let blocked = Blocked { event, call, ends, tolerance: self.options.tolerance };
+                        let lasts = ends.since(due.0).mul_f64(self.options.tolerance_share);
+                        let tolerance = self.options.tolerance.max(lasts);
+                        let blocked = Blocked { event, call, ends, tolerance };
                         match returned {
                             Some(returned) => blocked.check(self.stack.now(), &returned)?,
                             None => self.blocked = Some(blocked),
@@ -337,7 +333,7 @@ impl<'a, S: Stack> Run<'a, S> {
                     },
                 }
             }
-            Action::Command(command) => self.ignored.extend(self.stack.command(command)?),
+            Action::Set(settings) => self.ignored.extend(self.stack.set(settings)?),
             Action::Code(code) => {
                 let info = self.stack.info()?;
                 match judge(code, &info) {
@@ -431,7 +427,9 @@ impl<'a, S: Stack> Run<'a, S> {
         let tick = self.options.tick?;
         let apart =
             script.wrapping_sub(first_script).wrapping_sub(stack.wrapping_sub(first_stack)).cast_signed();
-        (tick * u64::from(apart.unsigned_abs()) > self.options.tolerance).then_some("timestamp")
+        // As in packetdrill: a clock may be off by the share of the time since the script began.
+        let share = self.stack.now().mul_f64(self.options.tolerance_share);
+        (tick * u64::from(apart.unsigned_abs()) > self.options.tolerance.max(share)).then_some("timestamp")
     }
 
     /// A packet that arrives, with the stack's numbers.
@@ -556,7 +554,7 @@ fn seconds(time: Time) -> String {
 }
 
 /// The variables that a piece of code names, with their values.
-fn mentioned(code: &str, info: &BTreeMap<&'static str, i64>) -> String {
+fn mentioned(code: &str, info: &BTreeMap<String, i64>) -> String {
     let is_named =
         |name: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
     let values =

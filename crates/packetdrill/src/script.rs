@@ -1,7 +1,11 @@
 //! A packetdrill script as data: options, settings, and events in order.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 /// A script.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     /// What errors call it.
     pub file: String,
@@ -14,7 +18,7 @@ pub struct Script {
 }
 
 /// A line `--name=value`, or `--name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptOption {
     /// Its line.
     pub line: u32,
@@ -25,7 +29,7 @@ pub struct ScriptOption {
 }
 
 /// What one comment `// elephan: ...` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Directive {
     /// `// elephan: tcp.rack=true, cc=cubic`: a setting of the simulated stack.
     Set(String, String),
@@ -36,7 +40,7 @@ pub enum Directive {
 }
 
 /// One event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// The line of its time.
     pub line: u32,
@@ -49,7 +53,7 @@ pub struct Event {
 }
 
 /// The time of an event, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
     /// Between two times since the start of the script, which are mostly the same.
     At(u64, u64),
@@ -60,7 +64,7 @@ pub enum When {
 }
 
 /// What an event is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// `<`: a packet arrives at the stack under test.
     Arrives(Packet),
@@ -68,12 +72,32 @@ pub enum Action {
     Sends(Packet),
     /// A system call.
     Call(Call),
-    /// A command of the shell, in backticks.
-    Command(String),
+    /// A command of the shell, in backticks: what it sets.
+    Set(Vec<Setting>),
     /// Python code between `%{` and `}%`.
     Code(String),
     /// What the language has and neither stack can do; its name.
     Unsupported(String),
+}
+
+/// A setting that a command of the shell makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Setting {
+    /// A key such as `net.ipv4.tcp_sack`, and its value.
+    Sysctl(String, String),
+    /// The initial window of connections, in segments, of a route.
+    InitialWindow(u32),
+    /// A parameter of one of the kernel's modules, such as `tcp_cubic/parameters/hystart_detect`, and its value.
+    Module(String, String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sysctl(key, value) | Self::Module(key, value) => write!(f, "{key}={value}"),
+            Self::InitialWindow(window) => write!(f, "initcwnd {window}"),
+        }
+    }
 }
 
 /// The flags of a TCP header.
@@ -100,7 +124,7 @@ pub mod flags {
 }
 
 /// The ECN codepoint of an IP header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ecn {
     /// Not ECN-capable.
     None,
@@ -115,7 +139,7 @@ pub enum Ecn {
 }
 
 /// A TCP packet: of a script, with the script's sequence numbers, or of a stack, with its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packet {
     /// The codepoint; `None` if the script does not say.
     pub ecn: Option<Ecn>,
@@ -134,7 +158,7 @@ pub struct Packet {
 }
 
 /// An option of a TCP header.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TcpOption {
     /// Maximum segment size.
     Mss(u16),
@@ -163,7 +187,7 @@ pub enum TcpOption {
 }
 
 /// A system call, and its expected result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Name of the call.
     pub name: String,
@@ -178,7 +202,7 @@ pub struct Call {
 }
 
 /// An argument or a result of a system call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// `...`: anything.
     Any,

@@ -8,16 +8,7 @@ use elephan_scenario::{Error, Mistake, Scenario};
 use elephan_tcp::Config;
 use serde_json::json;
 
-/// A setting that a command of the shell makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting {
-    /// A key such as `net.ipv4.tcp_sack`, and its value.
-    Sysctl(String, String),
-    /// The initial window of connections, in segments, of a route.
-    InitialWindow(u32),
-    /// A parameter of one of the kernel's modules, such as `tcp_cubic/parameters/hystart_detect`, and its value.
-    Module(String, String),
-}
+use crate::script::Setting;
 
 /// Commands that change nothing for a single connection in a namespace of its own, to whose device TCP passes single segments.
 const WITHOUT_EFFECT: [&str; 7] = ["tc", "ethtool", "nstat", "sleep", "true", "rm", "cat"];

@@ -1,15 +1,14 @@
 //! The simulator's TCP as a stack under test, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
 
 use elephan_tcp::{Endpoint, Flags, SackBlocks, Segment};
 use elephan_units::Time;
 
 use crate::call::{Arguments, names};
 use crate::run::{Returned, Sent, Stack, Stop};
-use crate::script::{Call, Directive, Ecn, Packet, Script, TcpOption, Value, flags};
-use crate::settings::{self, Keys, Setting};
+use crate::script::{Call, Directive, Ecn, Packet, Script, Setting, TcpOption, Value, flags};
+use crate::settings::{self, Keys};
 
 /// The script begins when the stack's clock shows this; timestamps are then not zero.
 const ORIGIN: Time = Time::from_secs(1);
@@ -26,6 +25,9 @@ const MOST_TIMERS: u32 = 10_000;
 /// Flags of `tcp_fastopen` with which each socket that listens has it (include/net/tcp.h: `TFO_SERVER_ENABLE`,
 /// `TFO_SERVER_WO_SOCKOPT1`).
 const FAST_OPEN: u64 = 0x402;
+/// Bits of `tcpi_options`: ECN, and that a packet arrived that says so.
+const TCPI_OPT_ECN: i64 = 8;
+const TCPI_OPT_ECN_SEEN: i64 = 16;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: i64 = 0x7fff_ffff;
 
@@ -54,7 +56,6 @@ struct Blocked {
 /// The simulated stack: one connection, or the socket that waits for it.
 pub struct Simulated {
     file: String,
-    folder: PathBuf,
     now: Time,
     descriptors: BTreeMap<i64, Descriptor>,
     end: Option<Endpoint>,
@@ -78,6 +79,11 @@ pub struct Simulated {
     /// The largest segments that the two ends announced, bytes, and whether timestamps take room in them.
     segments: (u16, u16),
     stamped: bool,
+    /// What the SYNs of the two ends offered, as bits of `tcpi_options`, and whether a packet could have been marked by the network.
+    offered: (i64, i64),
+    marked: bool,
+    /// When data last arrived in sequence, or else when the connection was established.
+    heard: Time,
     /// Whether the script is done with its connection, so that the next SYN opens another one.
     is_over: bool,
     /// Whether the peer closed first: nothing is left of the connection once its FIN is acknowledged.
@@ -95,7 +101,6 @@ impl Simulated {
         });
         let stack = Self {
             file: script.file.clone(),
-            folder: Path::new(&script.file).parent().unwrap_or(Path::new("")).to_owned(),
             now: ORIGIN,
             descriptors: BTreeMap::new(),
             end: None,
@@ -113,6 +118,9 @@ impl Simulated {
             send_buffer: None,
             segments: (0, SMALLEST),
             stamped: false,
+            offered: (0, 0),
+            marked: false,
+            heard: ORIGIN,
             is_over: false,
             passive: false,
             reads_no_more: false,
@@ -141,7 +149,7 @@ impl Simulated {
         self.end = Some(end);
         (self.accepted, self.established, self.told, self.reset) = (false, false, false, false);
         (self.reads_no_more, self.passive, self.is_over) = (false, false, false);
-        self.written = 0;
+        (self.written, self.offered, self.marked) = (0, (0, 0), false);
         Ok(())
     }
 
@@ -165,14 +173,20 @@ impl Simulated {
     fn pump(&mut self) {
         let since = self.now.since(ORIGIN);
         if let Some(end) = &mut self.end {
-            self.established |= end.is_established();
+            if end.is_established() && !std::mem::replace(&mut self.established, true) {
+                self.heard = self.now;
+            }
             while let Some(segment) = end.poll_transmit(self.now) {
                 let ecn = if end.ecn_capable() { Ecn::Ect0 } else { Ecn::None };
                 self.stamped = segment.timestamps;
                 if segment.mss > 0 {
                     self.segments.0 = segment.mss;
                 }
-                self.sent.push_back((since, to_packet(&segment, ecn)));
+                let packet = to_packet(&segment, ecn);
+                if packet.flags & flags::SYN != 0 {
+                    self.offered.0 = offered(&packet);
+                }
+                self.sent.push_back((since, packet));
             }
         }
         let Some(Blocked { call, returned: None }) = self.blocked.clone() else { return };
@@ -258,6 +272,9 @@ impl Simulated {
                 arguments.flags(3, &[("MSG_DONTWAIT", ())])?;
                 let most = arguments.size(2)?;
                 let Some(end) = self.connection(fd) else { return error("ENOTCONN") };
+                if arguments.is_null(1) && end.unread() > 0 {
+                    return error("EFAULT");
+                }
                 let taken = end.read(most);
                 if taken > 0 {
                     return value(taken as i64);
@@ -269,6 +286,18 @@ impl Simulated {
                 if is_finished || self.reads_no_more { value(0) } else { wait() }
             }
             "shutdown" | "close" => self.close(call, number, fd),
+            // Linux's tcp_ioctl.
+            "ioctl" => {
+                let written = self.written;
+                let Some(end) = self.connection(fd) else { return error("EINVAL") };
+                let bytes = match arguments.word(1) {
+                    "SIOCINQ" | "FIONREAD" => end.unread(),
+                    "SIOCOUTQ" | "TIOCOUTQ" => written.saturating_sub(end.counters().bytes_acked),
+                    name => return Err(Stop::Skip(format!("ioctl {name}"))),
+                };
+                let out = Some((2, Value::Number(bytes as i64)));
+                Ok(Some(Returned { out, ..Returned::value(0) }))
+            }
             "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
                 ("F_SETFL", flags) => {
                     let is_blocking = !names(flags).contains(&"O_NONBLOCK");
@@ -360,9 +389,7 @@ impl Simulated {
     fn write(&mut self, arguments: &Arguments<'_>, fd: Descriptor) -> Result<Option<Returned>, Stop> {
         arguments.flags(3, &[("MSG_DONTWAIT", ()), ("MSG_NOSIGNAL", ())])?;
         let bytes = arguments.size(2)?;
-        if arguments.is_null(1) {
-            return Err(Stop::Skip("a buffer of NULL".to_owned()));
-        }
+        let is_null = arguments.is_null(1);
         let (buffer, written) = (self.send_buffer, self.written);
         let Some(end) = self.connection(fd) else { return Ok(Some(Returned::error("ENOTCONN"))) };
         if end.is_reset() {
@@ -376,6 +403,9 @@ impl Simulated {
         let taken = bytes.min(room);
         if taken == 0 && bytes > 0 || !end.is_established() {
             return Ok(if fd.is_blocking { None } else { Some(Returned::error("EAGAIN")) });
+        }
+        if is_null {
+            return Ok(Some(Returned::error("EFAULT")));
         }
         end.write(taken);
         self.written += taken;
@@ -423,7 +453,8 @@ impl Simulated {
         let number = || arguments.listed(3);
         let (key, value) = match name {
             // The simulator's sender sends at once what it may send.
-            "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" | "IP_MTU_DISCOVER" => {
+            // The bits of IP_TOS that are ECN's stay TCP's (Linux's do_ip_setsockopt), and the others are not compared.
+            "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" | "IP_MTU_DISCOVER" | "IP_TOS" => {
                 return Ok(Some(Returned::value(0)));
             }
             // Afterwards it is how much the application may write.
@@ -486,8 +517,14 @@ impl Stack for Simulated {
         self.reset |= packet.flags & flags::RST != 0;
         if packet.flags & flags::SYN != 0 {
             self.segments.1 = if segment.mss > 0 { segment.mss } else { SMALLEST };
+            self.offered.1 = offered(packet);
         }
+        self.marked |= !matches!(packet.ecn, None | Some(Ecn::None));
+        let before = arrived(end);
         end.on_segment(&segment, packet.ecn == Some(Ecn::Ce), now);
+        if arrived(end) > before {
+            self.heard = now;
+        }
         self.pump();
         Ok(())
     }
@@ -512,27 +549,30 @@ impl Stack for Simulated {
         Ok(if is_done(self) { self.blocked.take().and_then(|blocked| blocked.returned) } else { None })
     }
 
-    fn command(&mut self, command: &str) -> Result<Vec<String>, Stop> {
-        let settings = settings::of_command(command, &self.folder).map_err(Stop::Skip)?;
-        let changes = settings::of_settings(&settings, true).map_err(Stop::Skip)?;
+    fn set(&mut self, settings: &[Setting]) -> Result<Vec<String>, Stop> {
+        let changes = settings::of_settings(settings, true).map_err(Stop::Skip)?;
         let is_late = self.end.is_some() && !self.is_over && !changes.is_empty();
-        let unknown = settings::unknown(&settings);
-        self.settings.extend(settings);
+        self.settings.extend_from_slice(settings);
         self.keys(true)?;
         if is_late {
-            return Err(Stop::Skip(format!("`{command}` after the connection has begun")));
+            let all = settings.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            return Err(Stop::Skip(format!("{all} after the connection has begun")));
         }
-        Ok(unknown)
+        Ok(settings::unknown(settings))
     }
 
-    fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop> {
+    fn info(&mut self) -> Result<BTreeMap<String, i64>, Stop> {
         let Some(end) = &self.end else {
             return Err(Stop::Skip("code before a connection".to_owned()));
         };
         let (snapshot, counters) = (end.snapshot(), end.counters());
+        let mut options = self.offered.0 & self.offered.1;
+        if options & TCPI_OPT_ECN != 0 && self.marked {
+            options |= TCPI_OPT_ECN_SEEN;
+        }
         let micros = |time: Time| (time.picos() / 1_000_000) as i64;
         let ssthresh = if snapshot.ssthresh.is_finite() { snapshot.ssthresh as i64 } else { INFINITE };
-        Ok(BTreeMap::from([
+        let found = [
             ("tcpi_snd_cwnd", snapshot.cwnd as i64),
             ("tcpi_snd_ssthresh", ssthresh),
             ("tcpi_snd_mss", self.largest_data(self.segments.0.min(self.segments.1))),
@@ -548,13 +588,33 @@ impl Stack for Simulated {
             ("tcpi_reordering", snapshot.reordering as i64),
             ("tcpi_total_retrans", counters.segments_retransmitted as i64),
             ("tcpi_bytes_acked", counters.bytes_acked as i64),
-            ("tcpi_bytes_received", (counters.bytes_delivered + end.unread()) as i64),
+            ("tcpi_bytes_received", arrived(end) as i64),
             ("tcpi_bytes_sent", counters.bytes_sent as i64),
             ("tcpi_bytes_retrans", counters.bytes_retransmitted as i64),
             ("tcpi_data_segs_out", counters.segments_sent as i64),
             ("tcpi_total_rto", counters.timeouts as i64),
-        ]))
+            ("tcpi_options", options),
+            ("tcpi_last_data_recv", (self.now.since(self.heard).picos() / 1_000_000_000) as i64),
+        ];
+        Ok(found.map(|(name, value)| (name.to_owned(), value)).into())
     }
+}
+
+/// Bytes that arrived in sequence.
+fn arrived(end: &Endpoint) -> u64 {
+    end.counters().bytes_delivered + end.unread()
+}
+
+/// What a SYN offers, as bits of `tcpi_options` (include/uapi/linux/tcp.h).
+fn offered(packet: &Packet) -> i64 {
+    let bit = |option: &TcpOption| match option {
+        TcpOption::Timestamps { .. } => 1,
+        TcpOption::SackPermitted => 2,
+        TcpOption::WindowScale(_) => 4,
+        _ => 0,
+    };
+    let ecn = if packet.flags & flags::ECE != 0 { TCPI_OPT_ECN } else { 0 };
+    packet.options.iter().flatten().fold(ecn, |bits, option| bits | bit(option))
 }
 
 const BITS: [(u8, Flags); 7] = [

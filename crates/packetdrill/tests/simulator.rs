@@ -2,7 +2,7 @@
 
 use bolero::TypeGenerator;
 use bolero::generator::bolero_generator::driver::{ByteSliceDriver, Options};
-use elephan_packetdrill::{Engine, Judgement, Report, Stop, parse, run};
+use elephan_packetdrill::{Judgement, Report, Stop, parse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -42,8 +42,7 @@ fn text(line: &Line) -> String {
 
 fn simulate(text: &str) -> Result<Report, Stop> {
     let script = parse(text, "test.pkt").expect("it can be read");
-    run(&script, Engine::Simulator, &Vec::new(), &mut |_, _| Judgement::Holds, &|| false)
-        .map(|done| done.report)
+    elephan_packetdrill::simulate(&script, &Vec::new(), &mut |_, _| Judgement::Holds).map(|done| done.report)
 }
 
 const OPENING: &str = "// elephan: tcp.ecn=true\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 listen(3, 1) = 0\n\

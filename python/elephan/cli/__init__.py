@@ -51,7 +51,7 @@ GROUPS = {
     },
     "Kernels": {
         "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
-        "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
+        "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on that of a kernel in virtual time.",
     },
     "Look up, check and add": {
         "doctor": "Show what works on this machine, and what to install for the rest.",

@@ -1,4 +1,4 @@
-"""`elephan packetdrill`: scripts of packetdrill, on the simulator's TCP or the running kernel's."""
+"""`elephan packetdrill`: scripts of packetdrill, on the simulator's TCP or that of a kernel in virtual time."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,11 @@ from elephan.cli import BAD_INPUT, FAILED, complete
 from elephan.cli.entries import purposes, table_of_names
 from elephan.cli.options import assignments, command_line
 from elephan.cli.output import Form, err, out, show
-from elephan.engines.packetdrill import Report, check, run
+from elephan.engines.packetdrill import Report, check, kernel, run
 
 app = command_line()
+
+ENGINES = ("sim", "kernel")
 
 
 @app.command()
@@ -29,16 +31,20 @@ def packetdrill(
             autocompletion=complete.files(".pkt", lambda: ["list", *_ours()]),
         ),
     ] = None,
-    on_kernel: Annotated[
-        bool, typer.Option("--kernel", help="Run them on this kernel's TCP, in real time; needs root.")
-    ] = False,
+    engine: Annotated[
+        str, typer.Option(help="Whose TCP: sim, or kernel (a kernel's in virtual time; needs an image).")
+    ] = "sim",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Set the simulated stack: KEY=VALUE, such as tcp.recovery=newreno or cc=cubic."),
+        typer.Option(
+            "--set",
+            help="Set the simulated stack, KEY=VALUE, such as tcp.recovery=newreno or cc=cubic; or select the kernel, "
+            "kernel.version=6.12.",
+        ),
     ] = None,
     form: Form = "table",
 ) -> None:
-    """Run packetdrill scripts on the simulator's TCP, or on the running kernel's.
+    """Run packetdrill scripts on the simulator's TCP, or on that of a kernel in virtual time.
 
     A script that fails is shown with its line, what the line expects and what was seen. The exit status is 0 if none fails,
     also where some are skipped. Scripts contain Python code, which is executed.
@@ -47,14 +53,22 @@ def packetdrill(
         show([table_of_names("", purposes(_ours()))], form)
         return
     keys = assignments(settings)
-    if keys and on_kernel:
-        raise _core.ScenarioError("--set: expected no settings with --kernel, whose stack only scripts set, found some")
+    guest = None
+    if engine not in ENGINES:
+        raise _core.ScenarioError(f"--engine: expected {_core.one_of(ENGINES, engine)}, found {engine!r}")
+    if engine == "kernel":
+        guest = kernel(keys.pop("kernel.version", None))
+        if keys:
+            raise _core.ScenarioError(
+                "--set: expected kernel.version alone with --engine kernel, whose stack only scripts set, "
+                f"found {next(iter(keys))}"
+            )
     check(keys)
     count: Counter[str] = Counter()
     reports: list[Report] = []
     for path in list(_files(scripts or list(_ours().values()))):
         try:
-            report = run(path, keys, on_kernel=on_kernel)
+            report = run(path, keys, guest=guest)
         except _core.ScenarioError as error:
             err.message(str(error))
             count["unreadable"] += 1

@@ -1,4 +1,4 @@
-"""Runs scripts of packetdrill on the simulator's TCP, or on the running kernel's."""
+"""Runs scripts of packetdrill on the simulator's TCP, or on that of a guest kernel, both in virtual time."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elephan import _core
-from elephan.kernel.loader import need_namespaces
+from elephan.guest import image
+from elephan.kernel.errors import KernelError
 
 STATES = (
     *("ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT"),
@@ -43,17 +44,23 @@ class Report:
 
 def check(keys: Mapping[str, str]) -> None:
     """Raise `ScenarioError` for keys of the simulated stack that do not exist, or values that they cannot have."""
-    _core.run_packetdrill("", "--set", list(keys.items()), False, lambda _code, _values: ("", False))
+    _core.run_packetdrill("", "--set", list(keys.items()), None, lambda _code, _values: ("", False))
 
 
-def run(file: Path, keys: Mapping[str, str] | None = None, *, on_kernel: bool = False) -> Report:
-    """Run a script. `keys` set the simulated stack (`tcp.rack`, `cc`), after the script's own settings.
+def kernel(version: str | None = None) -> image.Image:
+    """The newest image of a kernel, or of `version`. Raises `KernelError` if something is missing."""
+    lacks = image.missing_files()
+    if lacks:
+        raise KernelError("\n".join(lacks))
+    return image.find(version)
+
+
+def run(file: Path, keys: Mapping[str, str] | None = None, *, guest: image.Image | None = None) -> Report:
+    """Run a script on the simulator, whose stack `keys` set (`tcp.rack`, `cc`) after the script's own settings, or on a `guest`.
 
     The Python code of the script runs in this process. Raises `ScenarioError` for a script or a key that cannot be read, and
-    `KernelError` if something is missing.
+    `OSError` if the guest fails.
     """
-    if on_kernel:
-        need_namespaces()
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -65,12 +72,14 @@ def run(file: Path, keys: Mapping[str, str] | None = None, *, on_kernel: bool = 
     def judge(code: str, values: dict[str, int]) -> tuple[str, bool]:
         names.update(values)
         try:
-            exec(compile(code, str(file), "exec"), names)
+            # Its last line may end with a backslash.
+            exec(compile(code + "\n", str(file), "exec"), names)
         except NameError as error:
             return (error.name or str(error), True)
         except Exception as error:
             return (f"{type(error).__name__}: {error}".removesuffix(": "), False)
         return ("", False)
 
-    report = json.loads(_core.run_packetdrill(text, str(file), list((keys or {}).items()), on_kernel, judge))
+    files = (guest.path, image.INIT, image.LINKS) if guest else None
+    report = json.loads(_core.run_packetdrill(text, str(file), list((keys or {}).items()), files, judge))
     return Report(file=str(file), **report)

@@ -1,16 +1,17 @@
-"""Scripts of packetdrill: our own on the simulator and on the running kernel, and what the command says."""
+"""Scripts of packetdrill: our own on the simulator and on a guest kernel, and what the command says."""
 
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from elephan import _core
-from elephan.base.errors import FailedError
 from elephan.cli.packetdrill import app
 from elephan.engines import packetdrill
+from elephan.kernel import KernelError
 
 SCRIPTS = sorted((Path(__file__).parents[3] / "python/elephan/examples/packetdrill").glob("*.pkt"))
 
@@ -50,13 +51,90 @@ def test_the_simulator_does_what_our_scripts_expect(path):
     assert report.outcome == expected, report
 
 
-@pytest.mark.realtime
+@pytest.fixture
+def kernel(request):
+    request.getfixturevalue("guest")
+    return packetdrill.kernel()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=named)
-@pytest.mark.usefixtures("root")
-def test_the_kernel_does_what_our_scripts_expect(path):
+def test_a_guest_kernel_does_what_our_scripts_expect(path, kernel):
     expected = "skipped" if differs(path, "kernel") else "passed"
-    report = packetdrill.run(path, on_kernel=True)
+    report = packetdrill.run(path, guest=kernel)
     assert report.outcome == expected, report
+
+
+@pytest.mark.slow
+def test_a_guest_kernel_repeats_numbers_and_times(script, kernel):
+    lines = "+0 write(4, ..., 3000) = 3000\n+0 > P. 1:3001(3000) ack 1\n+.8 > . 1:1001(1000) ack 9 <TS val 1 ecr 2>\n"
+    first, again = (packetdrill.run(script(lines, opening=STAMPED), guest=kernel) for _ in range(2))
+    assert "TS val" in first.seen
+    assert first == again
+
+
+# A guest's clock moves by a nanosecond where it is read, and by a microsecond with a system call that fails.
+EXACT = "--tolerance_usecs=1\n--tolerance_percent=0\n"
+STAMPED = (
+    OPENING.replace("<mss 1000>", "<mss 1000,TS val 2 ecr 0>")
+    .replace("<mss 1460>", "<mss 1460,TS val 1 ecr 2>")
+    .replace("win 65535\n+0  accept", "win 65535 <TS val 3 ecr 1>\n+0  accept")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # A call that blocks returns with the data that it waits for, and the window opens at once.
+        "+0...0.25 read(4, ..., 1000) = 500\n+.15 < . 1:501(500) ack 1 win 65535\n+0 > . 1:1(0) ack 501\n",
+        # So does a call that blocks for room.
+        "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [20000], 4) = 0\n+0...0.25 write(4, ..., 60000) = 60000\n"
+        "+0 > . 1:10001(10000) ack 1\n+.15 < . 1:1(0) ack 10001 win 65535\n+0 > . 10001:30001(20000) ack 1\n"
+        "+0 %{ assert tcpi_snd_cwnd == 20, tcpi_snd_cwnd }%\n",
+        # Linux's tcp_enter_quickack_mode: the first segments are acknowledged at once.
+        "+.3 < P. 1:201(200) ack 1 win 65535\n+0 > . 1:1(0) ack 201\n",
+    ],
+    ids=["read", "write", "quick"],
+)
+def test_times_of_a_guest_kernel_are_exact(script, kernel, lines):
+    report = packetdrill.run(script(lines, opening=EXACT + OPENING), guest=kernel)
+    assert report.outcome == "passed", report
+
+
+@pytest.mark.slow
+def test_a_guest_kernel_knows_every_key_that_is_its_own(script, kernel):
+    opening = "`sysctl -q net.core.rmem_max=4000000 net.ipv4.tcp_nothing=1`\n" + OPENING
+    report = packetdrill.run(script("", opening=opening), guest=kernel)
+    assert (report.outcome, list(report.ignored)) == ("passed", ["net.ipv4.tcp_nothing=1"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_script_leaves_no_guest(script, kernel):
+    endless = script("+4000000 `true`\n+4000000 `true`\n")
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            packetdrill.run(endless, guest=kernel)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.slow
+def test_what_the_caller_s_code_raises_ends_the_guest(script, kernel):
+    report = packetdrill.run(script("+0 %{ raise OSError('no') }%\n"), guest=kernel)
+    assert (report.outcome, report.seen.split(";")[0]) == ("failed", "OSError: no")
+
+
+def test_without_an_image_the_command_that_builds_one_is_named(script, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(packetdrill.image, "missing_files", list)
+    result = CliRunner().invoke(app, [str(script("")), "--engine", "kernel", "--set", "kernel.version=6.12"])
+    assert isinstance(result.exception, KernelError)
+    assert "`elephan kernel build linux-source-6.12` builds it" in str(result.exception)
 
 
 def test_a_script_names_its_source():
@@ -93,6 +171,7 @@ def test_what_fails_is_named(script, line, seen):
     ("line", "reason"),
     [
         ("+0 `reboot`", "`reboot`"),
+        ("+0 write(4, ..., 1000, 0x8000000) = 1000", "write with 0x8000000"),
         ("+0 `sysctl -q kernel.hostname=other`", "kernel.hostname=other"),
         ("+0 %{ assert tcpi_nothing == 1 }%", "tcpi_nothing"),
         ("+0 < icmp unreachable [1:1001(1000)]", "icmp packets"),
@@ -103,6 +182,29 @@ def test_what_fails_is_named(script, line, seen):
 def test_what_has_no_counterpart_skips_a_script_by_its_name(script, line, reason):
     report = packetdrill.run(script(line))
     assert (report.outcome, report.reason) == ("skipped", reason)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "+0 write(4, NULL, 1000) = -1 EFAULT (Bad address)\n+.1 < . 1:501(500) ack 1 win 65535\n"
+        "+0 read(4, NULL, 1000) = -1 EFAULT\n+0 read(4, ..., 1000) = 500\n",
+        "+0 write(4, ..., 700) = 700\n+0 > P. 1:701(700) ack 1\n+0 ioctl(4, SIOCOUTQ, [700]) = 0\n"
+        "+.1 < . 1:501(500) ack 701 win 65535\n"
+        "+0 ioctl(4, SIOCINQ, [500]) = 0\n+0 ioctl(4, SIOCOUTQ, [0]) = 0\n",
+        "+0 setsockopt(4, SOL_IP, IP_TOS, [4], 4) = 0\n+0 %{ assert tcpi_options == 0, tcpi_options }%\n",
+        "+1 %{ assert 999 <= tcpi_last_data_recv <= 1001, tcpi_last_data_recv }%\n+0 < . 1:501(500) ack 1 win 65535\n"
+        "+0 %{ assert tcpi_last_data_recv <= 1, tcpi_last_data_recv; \\\n}%\n",
+        # A call may return off by a share of the time that it blocks.
+        "+0...1.1 read(4, ..., 1000) = 500\n+1 < . 1:501(500) ack 1 win 65535\n",
+    ],
+    ids=["nowhere", "queues", "tos", "heard", "tolerance"],
+)
+@pytest.mark.parametrize("stack", ["simulator", pytest.param("guest", marks=pytest.mark.slow)])
+def test_calls_and_variables_are_those_of_linux(script, request, stack, lines):
+    guest = request.getfixturevalue("kernel") if stack == "guest" else None
+    report = packetdrill.run(script(lines), guest=guest)
+    assert report.outcome == "passed", report
 
 
 def test_a_key_that_no_stack_knows_is_reported_and_left_out(script):
@@ -200,7 +302,14 @@ def test_a_wrong_setting_is_refused_once(script):
     )
 
 
-def test_the_kernel_needs_root(script, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(FailedError, match="expected root"):
-        packetdrill.run(script(""), on_kernel=True)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--engine", "linux"], "--engine: expected one of sim, kernel, found 'linux'"),
+        (["--set", "kernel.version=6.12"], "--set: kernel.version: expected a key of tcp"),
+    ],
+)
+def test_a_wrong_engine_or_version_is_refused(script, words, says):
+    result = CliRunner().invoke(app, [str(script("")), *words])
+    assert isinstance(result.exception, _core.ScenarioError)
+    assert str(result.exception).startswith(says)

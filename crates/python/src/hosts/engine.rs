@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use elephan_guest::{Job, Launch, Load};
+use elephan_guest::{Launch, Load, Run};
 use elephan_linux::{Error, Measured, Options, Quality};
 use elephan_metrics::Control;
 use elephan_scenario::Plan;
@@ -67,13 +67,13 @@ pub fn run_guest(
     let plan = scenario.get().plan(py)?;
     let loads =
         loads.into_iter().map(|(name, registered, values)| Load { name, registered, values }).collect();
-    let job = Job { scenario: scenario.get().text(py)?, algorithms, loads };
+    let run = Run { scenario: scenario.get().text(py)?, algorithms, loads };
     let launch = Launch { image, init: files.0, links: files.1 };
     let refused = |error| match error {
         elephan_guest::Error::Cancelled => cancelled(),
         error => PyOSError::new_err(error.to_string()),
     };
-    carry_out(py, plan, progress, |control| elephan_guest::run(&launch, plan, &job, control).map_err(refused))
+    carry_out(py, plan, progress, |control| elephan_guest::run(&launch, plan, &run, control).map_err(refused))
 }
 
 /// Connects two network namespaces by the links of a scenario, without its traffic, until `cancel` is set. Calls `ready`
