@@ -296,6 +296,18 @@ impl Controller {
         };
     }
 
+    /// The last congestion event is not to be undone.
+    pub fn confirm(&mut self) {
+        self.before = None;
+    }
+
+    /// The window after a timeout is `segments`, if these are more than the loss window.
+    pub fn open_to(&mut self, segments: f64) {
+        if !self.governs_recovery() {
+            self.state.window.cwnd = segments.max(LOSS_WINDOW);
+        }
+    }
+
     /// Restarts from the loss window: a retransmitted segment timed out again, or Tahoe.
     pub fn collapse(&mut self) {
         if self.governs_recovery() {

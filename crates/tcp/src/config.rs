@@ -198,7 +198,9 @@ elephan_units::with_defaults! {
         /// the recovery has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
         pub reduce_again: bool = true,
         /// What an undo restores when a reduction turns out to have been spurious. With `windows`, Linux's rules also say when that
-        /// is so: F-RTO examines a second timeout too, Eifel any ACK of a recovery, and an undo awaits other retransmissions in flight.
+        /// is so: F-RTO examines a second timeout too, Eifel any ACK of a recovery, an undo awaits other retransmissions in flight,
+        /// duplicates beyond the number of retransmissions are the network's, and a timeout leaves a window of what may still arrive, and one
+        /// segment more.
         pub undo: Undo = Undo::State,
         /// Limited transmit (RFC 3042).
         pub limited_transmit: bool = true,

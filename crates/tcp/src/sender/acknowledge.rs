@@ -118,7 +118,7 @@ impl Sender {
         }
         let sack = self.settings.sack();
         let duplicate_reported =
-            sack && !ack.blocks.is_empty() && self.take_blocks(ack.blocks, ack.offset, &mut delivered);
+            sack && !ack.blocks.is_empty() && self.take_blocks(ack, before.una, &mut delivered, counters);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
@@ -142,6 +142,10 @@ impl Sender {
         }
 
         let mut lost_more = false;
+        if ack.ece && self.undoes_as_linux() {
+            // Linux, `tcp_fastretrans_alert`: the reduction is required, whatever the loss turns out to be.
+            self.controller.confirm();
+        }
         let found = self.find_spurious(advanced, duplicate, duplicate_reported, ack.echoed, &delivered);
         if let Some(found) = found {
             if !self.is_awaited(found, before.una) {
@@ -171,6 +175,9 @@ impl Sender {
             }
         }
         if ack.ece {
+            if self.undoes_as_linux() {
+                self.controller.confirm();
+            }
             self.on_ece(before, counters, now);
         }
         if !self.phase.is_open() {
@@ -229,16 +236,31 @@ impl Sender {
         }
     }
 
-    /// Processes the selective acknowledgments of an ACK up to `offset`; returns whether the first block reported a duplicate (RFC 2883).
+    /// Processes the selective acknowledgments of an ACK, before which everything below `una` was acknowledged; returns whether the
+    /// first block reported a duplicate (RFC 2883).
     #[inline(never)]
-    fn take_blocks(&mut self, mut blocks: &[(u64, u64)], offset: u64, delivered: &mut Delivered) -> bool {
+    fn take_blocks(
+        &mut self,
+        ack: &Acknowledgment<'_>,
+        una: u64,
+        delivered: &mut Delivered,
+        counters: &Counters,
+    ) -> bool {
+        let (mut blocks, mss) = (ack.blocks, self.settings.mss);
         let Some(&(left, right)) = blocks.first() else { return false };
         // RFC 2883, section 4: a duplicate lies below the cumulative acknowledgment, or within the second
         // block.
-        let duplicate =
-            left < offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
+        let mut duplicate =
+            left < ack.offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
+        if duplicate && self.undoes_as_linux() {
+            duplicate = self.undo.is_credible(left, right, mss, counters.segments_retransmitted);
+            if duplicate {
+                self.undo.on_credible_duplicate(left, right, una, mss);
+            }
+        } else if duplicate {
+            self.undo.on_duplicate(left, right, mss);
+        }
         if duplicate {
-            self.undo.on_duplicate(left, right, self.settings.mss);
             blocks = &blocks[1..];
         }
         // Most ACKs repeat all blocks of the last one but the first, in the same places or further down.
@@ -247,7 +269,7 @@ impl Sender {
             if right > self.space.una && right <= self.space.next {
                 self.board.note_block(place, (left, right));
                 if !known.contains(&(left, right)) {
-                    self.board.sack(left.max(self.space.una), right, self.settings.mss, delivered);
+                    self.board.sack(left.max(self.space.una), right, mss, delivered);
                 }
             }
         }

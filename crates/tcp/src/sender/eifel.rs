@@ -3,8 +3,8 @@
 //! (RFC 4015).
 //!
 //! Linux compares with the first retransmission of a recovery too (net/ipv4/tcp_input.c, `tcp_packet_delayed`),
-//! also at later ACKs of the recovery, and leaves the retransmission timer as it is; with `undo = "windows"` so does
-//! this module. Where a retransmission of an
+//! also at later ACKs of the recovery, takes an ACK before any retransmission for one of an original, goes on where the timer runs
+//! out in a recovery, and leaves that timer's estimate as it is; with `undo = "windows"` so does this module. Where a retransmission of an
 //! earlier recovery is still in flight, it compares with the first of that one (`tcp_retrans_stamp_cleanup`), and so
 //! does this module: its ACK has an older timestamp than the retransmissions of the new recovery, and says nothing of them.
 
@@ -25,9 +25,10 @@ pub struct Eifel {
 }
 
 impl Sender {
-    /// The window was reduced. Only the first reduction of a recovery is examined.
+    /// The window was reduced. Only the first reduction of a recovery is examined, but in Linux each (`tcp_init_undo`).
     pub(super) fn begin_eifel(&mut self, cause: Cause) {
-        let begins = self.settings.eifel && self.phase.is_open() && cause != Cause::Ecn;
+        let is_first = self.phase.is_open() || self.undoes_as_linux();
+        let begins = self.settings.eifel && is_first && cause != Cause::Ecn;
         self.eifel.examined = begins.then_some(cause);
         if begins && !self.has_retransmitted() {
             self.eifel.stamp = None;
@@ -54,9 +55,13 @@ impl Sender {
         if first_decides {
             self.eifel.examined = None;
         }
-        let (Some(stamp), Some(echo)) = (self.eifel.stamp, echoed.filter(|&echo| echo > 0)) else {
-            return false;
+        let Some(stamp) = self.eifel.stamp else {
+            // Linux: nothing was retransmitted yet, because something else holds it back, so that an original has arrived. Without
+            // SACK this is not known at the end of a recovery.
+            let is_partial = self.phase.recover().is_some_and(|recover| self.space.una < recover);
+            return self.undoes_as_linux() && (self.settings.sack() || is_partial);
         };
+        let Some(echo) = echoed.filter(|&echo| echo > 0) else { return false };
         let spurious = echo.wrapping_sub(stamp).cast_signed() < 0;
         if spurious && cause == Cause::Timeout && first_decides {
             self.rtt.was_too_small();

@@ -1,10 +1,11 @@
 //! F-RTO (RFC 5682): whether a timeout was spurious shows in the two ACKs that follow the retransmission of
 //! the first segment, if new data is sent in place of further retransmissions after the first of them.
 //!
-//! With SACK this is the RFC's section 3, without it section 2. Linux differs in two points (net/ipv4/tcp_input.c,
+//! With SACK this is the RFC's section 3, without it section 2. Linux differs in four points (net/ipv4/tcp_input.c,
 //! `tcp_process_loss`, `tcp_enter_loss`): the first ACK that shows the arrival of a segment sent once decides already,
-//! without new data, and with SACK also one that covers the retransmission; and a timeout that follows another is
-//! examined too. With `undo = "windows"` this module has both.
+//! without new data, and with SACK also one that covers the retransmission; a timeout that follows another is
+//! examined too; the window limits the new data; and it stays what it is where the timeout was needed. With
+//! `undo = "windows"` this module has them all.
 
 use elephan_units::Time;
 
@@ -72,7 +73,9 @@ impl Sender {
                 if !reported && delivered.lowest < recover {
                     return true;
                 }
-                self.controller.moderate(WINDOW_AFTER_LOSS);
+                if !self.undoes_as_linux() {
+                    self.controller.moderate(WINDOW_AFTER_LOSS);
+                }
                 // Without SACK the pipe does not show that one of the new segments has left it.
                 self.timer.front_is_due = !advanced && !self.settings.sack();
             }
@@ -86,14 +89,17 @@ impl Sender {
     pub(super) fn frto_sends_new(&self) -> Option<bool> {
         match self.frto? {
             Frto::Retransmitted { .. } => None,
+            Frto::SendingNew { .. } if self.undoes_as_linux() => {
+                Some(self.may_send_new() && self.window_admits(u64::from(self.settings.mss)))
+            }
             Frto::SendingNew { left, .. } => Some(left > 0 && self.may_send_new()),
         }
     }
 
-    /// Step 2b: new data, regardless of the window.
+    /// Step 2b: new data, regardless of the window, if it is not that which limits it.
     pub(super) fn poll_frto(&mut self, now: Time) -> Option<Transmission> {
         let Some(Frto::SendingNew { left, .. }) = &mut self.frto else { return None };
-        *left -= 1;
+        *left = left.saturating_sub(1);
         let (len, fin) = self.next_new()?;
         Some(self.send_new(len, fin, now))
     }

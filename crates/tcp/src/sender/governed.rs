@@ -74,7 +74,7 @@ impl Sender {
 
     /// Segments in flight, as Linux counts them (`tcp_packets_in_flight`).
     #[inline]
-    fn segments_in_flight(&self) -> u32 {
+    pub(super) fn segments_in_flight(&self) -> u32 {
         let board = &self.board;
         (board.len() - board.sacked() - board.lost() + board.retransmitted()) as u32
     }

@@ -105,6 +105,16 @@ impl Phase {
         }
     }
 
+    /// Where the fast recovery that is in progress ends.
+    pub fn recover(&self) -> Option<u64> {
+        match *self {
+            Self::Sack(SackRecovery { recover, .. }) | Self::Reno(RenoRecovery { recover, .. }) => {
+                Some(recover)
+            }
+            Self::Open { .. } | Self::Cwr { .. } | Self::Restart { .. } => None,
+        }
+    }
+
     /// Whether fast recovery is in progress.
     pub fn is_fast_recovery(&self) -> bool {
         matches!(self, Self::Sack(_) | Self::Reno(_))

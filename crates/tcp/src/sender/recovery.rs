@@ -254,6 +254,9 @@ impl Sender {
         let undo = matches!(self.settings.repair, Repair::Sack { undo: true, .. });
         self.begin_eifel(cause);
         self.undo.on_reduction(!self.phase.is_recovery(), undo && cause != Cause::Ecn);
+        if cause != Cause::Ecn && self.undoes_as_linux() {
+            self.undo.begin(self.space.una, self.board.retransmitted());
+        }
         if self.governed.is_some() {
             self.tell_congestion(cause, now);
             return;

@@ -142,7 +142,8 @@ impl Sender {
             let in_linux = self.undoes_as_linux() && (again || !self.phase.is_recovery());
             self.begin_frto(first || in_linux);
             if answered {
-                if !again {
+                // In Linux a timeout in a recovery leaves what is known of the recovery (`tcp_enter_loss`).
+                if !(again || in_recovery && self.undoes_as_linux()) {
                     self.eifel.examined = None;
                 }
                 self.controller.collapse();
@@ -157,6 +158,10 @@ impl Sender {
             }
             self.restart_validation();
             self.lose_at_timeout(now);
+            if self.undoes_as_linux() {
+                // Linux, `tcp_enter_loss`: what may still arrive, and the segment that is retransmitted now.
+                self.controller.open_to(f64::from(self.segments_in_flight()) + 1.0);
+            }
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;
             self.tell_state(now);

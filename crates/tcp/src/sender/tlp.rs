@@ -94,7 +94,13 @@ impl Sender {
             Some((len, fin)) if self.space.has_room(u64::from(len)) => self.send_new(len, fin, now),
             _ => {
                 let id = self.board.last_unknown()?;
-                self.retransmit(id, now)
+                // In Linux a probe is no retransmission of a recovery (`__tcp_retransmit_skb`).
+                let kept = (self.undo, self.eifel);
+                let transmission = self.retransmit(id, now);
+                if self.undoes_as_linux() {
+                    (self.undo, self.eifel) = kept;
+                }
+                transmission
             }
         };
         let probe = Probe { end: self.space.next, again: transmission.again };

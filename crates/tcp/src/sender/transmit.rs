@@ -42,7 +42,7 @@ impl Sender {
         }
     }
 
-    fn window_admits(&self, bytes: u64) -> bool {
+    pub(super) fn window_admits(&self, bytes: u64) -> bool {
         match self.phase.proportional() {
             Some(prr) => prr.admits(bytes),
             None => (self.in_flight() + bytes).cast_signed() as f64 <= self.allowance(),

@@ -1,12 +1,17 @@
 //! Undo of a reduction that D-SACK shows to have been spurious (RFC 3708, section 2): every retransmission
 //! since that reduction was reported as a duplicate. And what every undo does, whatever showed it.
+//!
+//! Linux counts otherwise (net/ipv4/tcp_input.c, `tcp_init_undo`, `tcp_check_dsack`); with `undo = "windows"` so does this module. Each reduction
+//! for a loss begins with the retransmissions that are in flight, a probe among them, which later does not count; any duplicate of
+//! data beyond the left edge at the reduction counts, also one that was reported before; and where more duplicates were reported than
+//! segments were retransmitted, the network makes them, and the report says nothing at all (`tcp_dsack_seen`).
 
 use elephan_cc::Undo as Restored;
 use elephan_units::Time;
 
 use super::Sender;
 use super::acknowledge::Before;
-use super::phase::{Phase, RenoRecovery, SackRecovery};
+use super::phase::Phase;
 use super::scoreboard::Delivered;
 use super::settings::Repair;
 use crate::report::Counters;
@@ -36,6 +41,10 @@ pub struct Undo {
     to: u64,
     /// The last report. It is kept because the network may duplicate the report too.
     last: (u64, u64),
+    /// The left edge at the last reduction (Linux: `undo_marker`).
+    marker: u64,
+    /// Number of segments that were reported as duplicates (Linux: `dsack_dups`).
+    duplicates: u64,
 }
 
 impl Undo {
@@ -46,6 +55,30 @@ impl Undo {
             self.sent_again = false;
         }
         self.armed = may_be_spurious;
+    }
+
+    /// As Linux has it: the window was reduced for a loss when everything below `una` was acknowledged and this number of
+    /// retransmissions was in flight.
+    pub fn begin(&mut self, una: u64, retransmitted: u64) {
+        (self.marker, self.unreported) = (una, retransmitted as u32);
+        // All of them lie between here and the end of what is retransmitted.
+        (self.sent_again, self.from, self.to) = (retransmitted > 0, una, una);
+    }
+
+    /// As Linux has it: whether a report of `[left, right)` may be due to one of the segments that were `retransmitted`, in all. It counts.
+    pub fn is_credible(&mut self, left: u64, right: u64, mss: u32, retransmitted: u64) -> bool {
+        self.duplicates += segments(left, right, mss);
+        self.duplicates <= retransmitted
+    }
+
+    /// As Linux has it: the peer reported `[left, right)` as a duplicate, at an ACK before which everything below `una` was
+    /// acknowledged.
+    pub fn on_credible_duplicate(&mut self, left: u64, right: u64, una: u64, mss: u32) {
+        let counts =
+            right <= una && right > self.marker || right > una && left >= self.from && right <= self.to;
+        if self.sent_again && counts {
+            self.unreported = self.unreported.saturating_sub(segments(left, right, mss) as u32);
+        }
     }
 
     /// `[left, right)` was retransmitted.
@@ -61,8 +94,7 @@ impl Undo {
     pub fn on_duplicate(&mut self, left: u64, right: u64, mss: u32) {
         let reported_again = std::mem::replace(&mut self.last, (left, right)) == (left, right);
         if self.sent_again && !reported_again && left >= self.from && right <= self.to {
-            let segments = (right - left).div_ceil(u64::from(mss)).max(1);
-            self.unreported = self.unreported.saturating_sub(segments as u32);
+            self.unreported = self.unreported.saturating_sub(segments(left, right, mss) as u32);
         }
     }
 
@@ -75,6 +107,11 @@ impl Undo {
     pub fn disarm(&mut self) {
         self.armed = false;
     }
+}
+
+/// Number of segments of a duplicate.
+fn segments(left: u64, right: u64, mss: u32) -> u64 {
+    right.saturating_sub(left).div_ceil(u64::from(mss)).max(1)
 }
 
 impl Sender {
@@ -94,7 +131,9 @@ impl Sender {
         echoed: Option<u32>,
         delivered: &Delivered,
     ) -> Option<Spurious> {
-        if reported && self.undo.is_spurious() {
+        // In Linux, after a timeout only an ACK that moves the left edge is asked (`tcp_process_loss`).
+        let asks = advanced || !self.phase.is_restart() || !self.undoes_as_linux();
+        if reported && asks && self.undo.is_spurious() {
             return Some(Spurious::Reported);
         }
         if self.frto.is_some() && self.frto_finds_spurious(advanced, duplicate, reported, delivered) {
@@ -109,10 +148,7 @@ impl Sender {
     /// retransmissions are in flight (`tcp_try_undo_partial`).
     #[inline(never)]
     pub(super) fn is_awaited(&mut self, found: Spurious, una: u64) -> bool {
-        let recover = match self.phase {
-            Phase::Sack(SackRecovery { recover, .. }) | Phase::Reno(RenoRecovery { recover, .. }) => recover,
-            Phase::Open { .. } | Phase::Cwr { .. } | Phase::Restart { .. } => return false,
-        };
+        let Some(recover) = self.phase.recover() else { return false };
         if found != Spurious::Delayed || self.space.una >= recover || !self.undoes_as_linux() {
             return false;
         }
@@ -129,7 +165,8 @@ impl Sender {
     /// Undoes the last reduction, as an ACK has shown; returns whether the same ACK shows losses.
     ///
     /// In Linux what is missing is examined again at once, and may be a reason for another recovery. After duplicate reports
-    /// it stays lost (`tcp_try_undo_dsack`), otherwise it is lost only if it is overdue (`tcp_undo_cwnd_reduction`).
+    /// and at the ACK that ends a recovery it stays lost (`tcp_try_undo_dsack`, `tcp_try_undo_recovery`), otherwise it is lost only if it is overdue
+    /// (`tcp_undo_cwnd_reduction`).
     #[inline(never)]
     pub(super) fn undo_spurious(
         &mut self,
@@ -139,9 +176,14 @@ impl Sender {
         now: Time,
     ) -> bool {
         let as_linux = self.undoes_as_linux();
-        let stays = as_linux && found == Spurious::Reported && !self.phase.is_restart();
+        let reported = found == Spurious::Reported && !self.phase.is_restart();
+        let stays =
+            as_linux && (reported || self.phase.recover().is_some_and(|recover| self.space.una >= recover));
         self.undo_reduction(!stays, counters, now);
-        if stays && let Some(rack) = &mut self.rack {
+        if as_linux
+            && reported
+            && let Some(rack) = &mut self.rack
+        {
             rack.extend();
         }
         match self.settings.repair {

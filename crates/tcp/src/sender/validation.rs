@@ -72,7 +72,7 @@ impl Validation {
         self.samples.push_back((now, bytes));
     }
 
-    /// Samples are taken anew, as after a recovery.
+    /// Sampling begins again, as after a recovery.
     fn restart(&mut self) {
         *self = Self { until: self.until, ..Self::new() };
     }
@@ -144,7 +144,7 @@ impl Sender {
         self.validate(now);
     }
 
-    /// A recovery has ended, or the timer has run out: samples are taken anew, and until then the window is taken as validated.
+    /// A recovery has ended, or the timer has run out: sampling begins again, and until then the window is taken as validated.
     pub(super) fn restart_validation(&mut self) {
         if let Some(validation) = &mut self.validation {
             validation.restart();

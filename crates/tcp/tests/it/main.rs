@@ -10,6 +10,7 @@ mod duplicates;
 mod fuzz;
 mod governor;
 mod host;
+mod linux;
 mod marks;
 mod opening;
 mod properties;

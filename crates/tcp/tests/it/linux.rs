@@ -1,0 +1,133 @@
+//! Where Linux differs from the RFCs in what it does after losses and timeouts (net/ipv4/tcp_input.c).
+
+use crate::common::{Script, config, stamped};
+use elephan_cc::Undo;
+use elephan_tcp::Config;
+
+/// RACK, and Linux's rules of an undo.
+fn linux() -> Config {
+    Config { rack: true, undo: Undo::Windows, reduce_again: false, initial_window: 20, ..config() }
+}
+
+/// 0 to 9 are sent at once, and 10 to 14 at 990 ms; the timer sends 0 again at 1000 ms.
+fn timed_out(config: Config) -> Script {
+    let mut tcp = Script::sender(config);
+    tcp.write(10).until(990).write(5).until(1000);
+    assert_eq!(tcp.sent().last(), Some(&0));
+    tcp
+}
+
+#[test]
+fn a_timeout_leaves_a_window_of_what_may_still_arrive() {
+    // tcp_enter_loss: of 15 segments in flight, 5 are not overdue; the window is 5, and 1 for the retransmission. RFC 5681,
+    // section 3.1: the loss window.
+    for (undo, cwnd) in [(Undo::Windows, 6.0), (Undo::State, 1.0)] {
+        let tcp = timed_out(Config { undo, ..linux() });
+        assert_eq!((tcp.cwnd(), tcp.pipe()), (cwnd, 6), "{undo:?}");
+    }
+}
+
+#[test]
+fn a_needed_timeout_leaves_the_window() {
+    // tcp_process_loss, step 3a: the duplicate ACK shows that 1 was lost; the window stays. RFC 5682: 3 at most.
+    let mut tcp = timed_out(Config { frto: true, ..linux() });
+    tcp.write(100).until(1100).ack(1);
+    let sent = tcp.sent();
+    assert!(sent.iter().all(|&segment| segment >= 15) && !sent.is_empty(), "{sent:?}");
+    let window = tcp.cwnd();
+    assert!(window >= 6.0 && tcp.pipe() as f64 <= window, "{window} {}", tcp.pipe());
+    tcp.until(1200).sack(1, &[15..16]);
+    assert!(tcp.cwnd() >= window, "{}", tcp.cwnd());
+    assert_eq!(tcp.sent().first(), Some(&1));
+}
+
+#[test]
+fn any_credible_duplicate_counts_and_others_are_the_networks() {
+    // tcp_check_dsack, tcp_dsack_seen: 0 is retransmitted. A report of 1, which was not, counts all the same, because no more duplicates
+    // are reported than segments were retransmitted; a report of two segments says nothing.
+    for (block, undos) in [(1..2, 1), (1..3, 0)] {
+        let mut tcp = Script::sending(linux(), 100);
+        tcp.until(100).sack(0, &[1..20]).until(110).ack(20);
+        assert_eq!((tcp.end.counters().segments_retransmitted, tcp.ssthresh()), (1, 10.0));
+        tcp.sack(20, &[block.clone()]);
+        assert_eq!(tcp.end.counters().undos, undos, "{block:?}");
+    }
+}
+
+#[test]
+fn a_report_that_comes_twice_counts_twice() {
+    // tcp_check_dsack: two retransmissions, and two reports of the first.
+    let mut tcp = Script::sending(linux(), 100);
+    tcp.until(100).sack(0, &[1..4, 5..12]);
+    assert_eq!(tcp.end.counters().segments_retransmitted, 2);
+    tcp.until(110).ack(12).sack(12, &[0..1]);
+    assert_eq!(tcp.end.counters().undos, 0);
+    tcp.sack(12, &[0..1]);
+    assert_eq!(tcp.end.counters().undos, 1);
+}
+
+#[test]
+fn after_a_timeout_a_report_counts_where_the_left_edge_moves() {
+    // tcp_process_loss asks for an undo only then.
+    let mut tcp = timed_out(linux());
+    tcp.until(1100).ack(1).sack(1, &[0..1]);
+    assert_eq!((tcp.end.counters().undos, tcp.snapshot().in_recovery), (0, true));
+}
+
+#[test]
+fn a_mark_confirms_the_reduction_for_a_loss() {
+    // tcp_fastretrans_alert, A: an echoed mark in the recovery, and then a report that it was spurious: it ends, and the window stays.
+    for (marked, ssthresh) in [(true, 10.0), (false, f64::INFINITY)] {
+        let mut tcp = Script::sending(Config { ecn: true, ..linux() }, 100);
+        tcp.until(100).sack(0, &[1..4]);
+        assert_eq!(tcp.ssthresh(), 10.0);
+        tcp.ece = marked;
+        tcp.sack(0, &[1..5]);
+        tcp.ece = false;
+        tcp.until(110).ack(5).sack(5, &[0..1]);
+        assert_eq!(
+            (tcp.end.counters().undos, tcp.ssthresh(), tcp.snapshot().in_recovery),
+            (1, ssthresh, false)
+        );
+    }
+}
+
+/// The same with timestamps, 0 to 19 sent at once and 0 again at 100 ms; the timestamp of the originals.
+fn recovering(config: Config) -> (Script, u32) {
+    let mut tcp = Script::sender(config);
+    tcp.write(100);
+    let original = tcp.take_data()[0].ts_val;
+    tcp.echo = original;
+    tcp.until(100).sack(0, &[1..4]);
+    assert_eq!(tcp.sent().first(), Some(&0));
+    (tcp, original)
+}
+
+#[test]
+fn a_timeout_in_a_recovery_does_not_hide_that_this_was_spurious() {
+    // tcp_enter_loss keeps undo_marker and retrans_stamp where the state is Recovery: the original of 0 comes very late.
+    for (undo, undos) in [(Undo::Windows, 1), (Undo::State, 0)] {
+        let config = Config { eifel: true, dsack: false, undo, ..Config { initial_window: 20, ..stamped() } };
+        let (mut tcp, original) = recovering(Config { rack: true, reduce_again: false, ..config });
+        tcp.until(1500).take_data();
+        assert_eq!(tcp.end.counters().timeouts, 1);
+        tcp.echo = original;
+        tcp.ack(1);
+        assert_eq!(tcp.end.counters().undos, undos, "{undo:?}");
+    }
+}
+
+#[test]
+fn an_original_that_arrives_before_a_retransmission_undoes_the_recovery() {
+    // tcp_packet_delayed: retrans_stamp is zero, because the pace holds back the retransmission.
+    let config = Config { eifel: true, dsack: false, pacing: true, pacing_slow_start: 0.9, ..stamped() };
+    let config =
+        Config { rack: true, reduce_again: false, undo: Undo::Windows, initial_window: 20, ..config };
+    let mut tcp = Script::sender(config);
+    tcp.write(100).until(99);
+    tcp.echo = tcp.take_data()[0].ts_val;
+    tcp.until(100).sack(0, &[1..4]);
+    assert_eq!((tcp.snapshot().in_recovery, tcp.end.counters().segments_retransmitted), (true, 0));
+    tcp.ack(4);
+    assert_eq!((tcp.end.counters().undos, tcp.end.counters().segments_retransmitted), (1, 0));
+}
