@@ -10,6 +10,8 @@ const AT_ONCE: u8 = 3;
 const MOST_HELD: u8 = 44;
 /// The longest time for which a report is held back (`net.ipv4.tcp_comp_sack_delay_ns`).
 const LONGEST: Time = Time::from_millis(1);
+/// By which the kernel's timer may be late, and is, because nothing else wakes it (`net.ipv4.tcp_comp_sack_slack_ns`).
+const SLACK: Time = Time::from_micros(100);
 
 /// The reports since the last ACK, and since the last advance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +43,7 @@ impl Compression {
             return None;
         }
         self.held += 1;
-        Some((rtt / 20).min(LONGEST))
+        Some((rtt / 20).min(LONGEST) + SLACK)
     }
 }
 
@@ -58,11 +60,11 @@ mod tests {
                 assert_eq!(reports.hold(next, rtt), None);
             }
             for _ in 0..MOST_HELD {
-                assert_eq!(reports.hold(next, rtt), Some(Time::from_micros(500)));
+                assert_eq!(reports.hold(next, rtt), Some(Time::from_micros(600)));
             }
             assert_eq!(reports.hold(next, rtt), None);
             reports.held = 0;
-            assert_eq!(reports.hold(next, Time::from_millis(100)), Some(LONGEST));
+            assert_eq!(reports.hold(next, Time::from_millis(100)), Some(Time::from_micros(1100)));
             reports.held = 0;
         }
         // Without a round-trip time nothing is held back.
