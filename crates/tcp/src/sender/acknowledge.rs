@@ -165,19 +165,9 @@ impl Sender {
             self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
         if !before.open && !self.phase.is_recovery() {
-            self.eifel.examined = None;
-            if let Phase::Open { dubious_until, .. } = &mut self.phase {
-                // Linux leaves the state of disorder when something above `next` is acknowledged.
-                *dubious_until = self.space.next + 1;
-            }
-            if !duplicate_reported {
-                self.note_recovery_end();
-            }
+            self.end_recovery(duplicate_reported);
         }
         if ack.ece {
-            if self.undoes_as_linux() {
-                self.controller.confirm();
-            }
             self.on_ece(before, counters, now);
         }
         if !self.phase.is_open() {
@@ -199,6 +189,18 @@ impl Sender {
         self.restart_timer(advanced, now);
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(false, now);
+        }
+    }
+
+    /// A recovery has ended, at an ACK that `reported` a duplicate or not.
+    fn end_recovery(&mut self, reported: bool) {
+        self.eifel.examined = None;
+        if let Phase::Open { dubious_until, .. } = &mut self.phase {
+            // Linux leaves the state of disorder when something above `next` is acknowledged.
+            *dubious_until = self.space.next + 1;
+        }
+        if !reported {
+            self.note_recovery_end();
         }
     }
 

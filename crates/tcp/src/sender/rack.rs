@@ -174,14 +174,15 @@ impl Sender {
     }
 
     /// A timeout: marks as lost what is overdue, and the first segment, which is sent at once (section 6.3).
-    /// Without RACK, marks everything.
+    /// Without RACK, marks everything. In Linux there is no reordering window then (`tcp_timeout_mark_lost`).
     pub(super) fn lose_at_timeout(&mut self, now: Time) {
         self.timer.set_reordering(Time::MAX);
         self.timer.stop_loss_probe();
         self.forget_probe();
         match &self.rack {
             Some(rack) => {
-                let sent_by = now.since(self.patience(rack));
+                let wait = if self.undoes_as_linux() { rack.rtt } else { self.patience(rack) };
+                let sent_by = now.since(wait);
                 self.board.old_is_lost(sent_by);
                 self.timer.front_is_due = true;
             }

@@ -190,6 +190,10 @@ impl Sender {
     /// continues to echo until the first data sent after a reduction, which carries CWR, has arrived.
     #[inline(never)]
     pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
+        if self.undoes_as_linux() {
+            // What was reduced at this ACK is not to be undone either.
+            self.controller.confirm();
+        }
         if self.space.una > self.last_reduction.until {
             counters.ecn_events += 1;
             self.reduce_without_loss(before.una, counters, now);

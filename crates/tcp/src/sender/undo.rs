@@ -39,12 +39,13 @@ pub struct Undo {
     /// All retransmissions lie within these offsets. Duplicates outside them were made by the network.
     from: u64,
     to: u64,
-    /// The last report. It is kept because the network may duplicate the report too.
-    last: (u64, u64),
-    /// The left edge at the last reduction (Linux: `undo_marker`).
-    marker: u64,
-    /// Number of segments that were reported as duplicates (Linux: `dsack_dups`).
-    duplicates: u64,
+    /// Offset and bytes of the last report. They are kept because the network may duplicate the report too.
+    last: u64,
+    last_len: u32,
+    /// As Linux has it: whether `from` is the left edge at the last reduction (`undo_marker`).
+    is_marked: bool,
+    /// As Linux has it: number of segments that were reported as duplicates (`dsack_dups`).
+    duplicates: u32,
 }
 
 impl Undo {
@@ -60,31 +61,33 @@ impl Undo {
     /// As Linux has it: the window was reduced for a loss when everything below `una` was acknowledged and this number of
     /// retransmissions was in flight.
     pub fn begin(&mut self, una: u64, retransmitted: u64) {
-        (self.marker, self.unreported) = (una, retransmitted as u32);
-        // All of them lie between here and the end of what is retransmitted.
-        (self.sent_again, self.from, self.to) = (retransmitted > 0, una, una);
+        (self.sent_again, self.unreported) = (retransmitted > 0, retransmitted as u32);
+        (self.is_marked, self.from, self.to) = (true, una, una);
     }
 
     /// As Linux has it: whether a report of `[left, right)` may be due to one of the segments that were `retransmitted`, in all. It counts.
     pub fn is_credible(&mut self, left: u64, right: u64, mss: u32, retransmitted: u64) -> bool {
-        self.duplicates += segments(left, right, mss);
-        self.duplicates <= retransmitted
+        self.duplicates = self.duplicates.saturating_add(segments(left, right, mss));
+        u64::from(self.duplicates) <= retransmitted
     }
 
     /// As Linux has it: the peer reported `[left, right)` as a duplicate, at an ACK before which everything below `una` was
     /// acknowledged.
     pub fn on_credible_duplicate(&mut self, left: u64, right: u64, una: u64, mss: u32) {
         let counts =
-            right <= una && right > self.marker || right > una && left >= self.from && right <= self.to;
+            right <= una && right > self.from || right > una && left >= self.from && right <= self.to;
         if self.sent_again && counts {
-            self.unreported = self.unreported.saturating_sub(segments(left, right, mss) as u32);
+            self.unreported = self.unreported.saturating_sub(segments(left, right, mss));
         }
     }
 
     /// `[left, right)` was retransmitted.
     pub fn on_retransmission(&mut self, left: u64, right: u64) {
         if !std::mem::replace(&mut self.sent_again, true) {
-            (self.unreported, self.from, self.to) = (0, left, right);
+            self.unreported = 0;
+            if !self.is_marked {
+                (self.from, self.to) = (left, right);
+            }
         }
         self.unreported += 1;
         (self.from, self.to) = (self.from.min(left), self.to.max(right));
@@ -92,9 +95,11 @@ impl Undo {
 
     /// The peer reported `[left, right)` as a duplicate.
     pub fn on_duplicate(&mut self, left: u64, right: u64, mss: u32) {
-        let reported_again = std::mem::replace(&mut self.last, (left, right)) == (left, right);
+        let len = right.wrapping_sub(left) as u32;
+        let reported_again = (self.last, self.last_len) == (left, len);
+        (self.last, self.last_len) = (left, len);
         if self.sent_again && !reported_again && left >= self.from && right <= self.to {
-            self.unreported = self.unreported.saturating_sub(segments(left, right, mss) as u32);
+            self.unreported = self.unreported.saturating_sub(segments(left, right, mss));
         }
     }
 
@@ -110,8 +115,8 @@ impl Undo {
 }
 
 /// Number of segments of a duplicate.
-fn segments(left: u64, right: u64, mss: u32) -> u64 {
-    right.saturating_sub(left).div_ceil(u64::from(mss)).max(1)
+fn segments(left: u64, right: u64, mss: u32) -> u32 {
+    right.saturating_sub(left).div_ceil(u64::from(mss)).max(1) as u32
 }
 
 impl Sender {

@@ -9,36 +9,42 @@ fn linux() -> Config {
     Config { rack: true, undo: Undo::Windows, reduce_again: false, initial_window: 20, ..config() }
 }
 
-/// 0 to 9 are sent at once, and 10 to 14 at 990 ms; the timer sends 0 again at 1000 ms.
-fn timed_out(config: Config) -> Script {
+/// 0 arrives after 100 ms. 1 to 10 are sent then, and 11 to 15 at `later` ms; the timer sends 1 again at 1100 ms.
+fn timed_out(config: Config, later: u64) -> Script {
     let mut tcp = Script::sender(config);
-    tcp.write(10).until(990).write(5).until(1000);
-    assert_eq!(tcp.sent().last(), Some(&0));
+    tcp.write(1).until(100).ack(1).write(10).until(later).write(5).until(1100);
+    assert_eq!(tcp.sent().last(), Some(&1));
     tcp
 }
 
 #[test]
 fn a_timeout_leaves_a_window_of_what_may_still_arrive() {
-    // tcp_enter_loss: of 15 segments in flight, 5 are not overdue; the window is 5, and 1 for the retransmission. RFC 5681,
-    // section 3.1: the loss window.
-    for (undo, cwnd) in [(Undo::Windows, 6.0), (Undo::State, 1.0)] {
-        let tcp = timed_out(Config { undo, ..linux() });
-        assert_eq!((tcp.cwnd(), tcp.pipe()), (cwnd, 6), "{undo:?}");
+    // tcp_enter_loss, tcp_timeout_mark_lost: of 15 segments in flight, 5 are younger than the last round trip of 100 ms; the window is
+    // 5, and 1 for the retransmission. RFC 5681, section 3.1: the loss window. RFC 8985, section 6.3: a reordering window is
+    // added, here of 25 ms.
+    for (undo, later, cwnd, pipe) in [
+        (Undo::Windows, 1050, 6.0, 6),
+        (Undo::Windows, 990, 1.0, 1),
+        (Undo::State, 1050, 1.0, 6),
+        (Undo::State, 990, 1.0, 6),
+    ] {
+        let tcp = timed_out(Config { undo, ..linux() }, later);
+        assert_eq!((tcp.cwnd(), tcp.pipe()), (cwnd, pipe), "{undo:?} {later}");
     }
 }
 
 #[test]
 fn a_needed_timeout_leaves_the_window() {
-    // tcp_process_loss, step 3a: the duplicate ACK shows that 1 was lost; the window stays. RFC 5682: 3 at most.
-    let mut tcp = timed_out(Config { frto: true, ..linux() });
-    tcp.write(100).until(1100).ack(1);
+    // tcp_process_loss, step 3a: the duplicate ACK shows that 2 was lost; the window stays. RFC 5682: 3 at most.
+    let mut tcp = timed_out(Config { frto: true, ..linux() }, 1050);
+    tcp.write(100).until(1200).ack(2);
     let sent = tcp.sent();
-    assert!(sent.iter().all(|&segment| segment >= 15) && !sent.is_empty(), "{sent:?}");
+    assert!(sent.iter().all(|&segment| segment >= 16) && !sent.is_empty(), "{sent:?}");
     let window = tcp.cwnd();
     assert!(window >= 6.0 && tcp.pipe() as f64 <= window, "{window} {}", tcp.pipe());
-    tcp.until(1200).sack(1, &[15..16]);
+    tcp.until(1300).sack(2, &[16..17]);
     assert!(tcp.cwnd() >= window, "{}", tcp.cwnd());
-    assert_eq!(tcp.sent().first(), Some(&1));
+    assert_eq!(tcp.sent().first(), Some(&2));
 }
 
 #[test]
@@ -49,7 +55,7 @@ fn any_credible_duplicate_counts_and_others_are_the_networks() {
         let mut tcp = Script::sending(linux(), 100);
         tcp.until(100).sack(0, &[1..20]).until(110).ack(20);
         assert_eq!((tcp.end.counters().segments_retransmitted, tcp.ssthresh()), (1, 10.0));
-        tcp.sack(20, &[block.clone()]);
+        tcp.sack(20, std::slice::from_ref(&block));
         assert_eq!(tcp.end.counters().undos, undos, "{block:?}");
     }
 }
@@ -69,8 +75,8 @@ fn a_report_that_comes_twice_counts_twice() {
 #[test]
 fn after_a_timeout_a_report_counts_where_the_left_edge_moves() {
     // tcp_process_loss asks for an undo only then.
-    let mut tcp = timed_out(linux());
-    tcp.until(1100).ack(1).sack(1, &[0..1]);
+    let mut tcp = timed_out(linux(), 1050);
+    tcp.until(1200).ack(2).sack(2, &[1..2]);
     assert_eq!((tcp.end.counters().undos, tcp.snapshot().in_recovery), (0, true));
 }
 
