@@ -1,7 +1,7 @@
 """Run others' packetdrill scripts on the simulator and on a guest kernel, and count why scripts are skipped.
 
-`python scripts/packetdrill.py google=packetdrill/gtests/net linux=linux/tools/testing/selftests/net/packetdrill` prints two tables in Markdown,
-and a line on the error stream for each script that passes on the kernel and fails on the simulator. It needs an image (`elephan kernel build`).
+`python scripts/packetdrill.py Google=packetdrill/gtests/net` prints two tables in Markdown, and on the error stream a line for
+each script that passes on the kernel and fails on the simulator. It needs an image (`elephan kernel build`).
 """
 
 import re
@@ -17,13 +17,13 @@ SETTINGS = {"tcp.profile": "linux-6"}
 # What scripts ask for, and the reasons that name it; the first that fits counts.
 REASONS = {
     "TCP Fast Open": r"FAST_?OPEN|Fast Open|fastopen|tcp_ts_ecr_scaled",
-    "zero copy, `sendfile`, `splice`": r"ZEROCOPY|/bin/dd|IP_FREEBIND",
+    "zero copy, sendfile, splice": r"ZEROCOPY|/bin/dd|IP_FREEBIND",
     "encryption by PSP": r"psp_",
-    "`TCP_NOTSENT_LOWAT`, `poll`, `epoll`, `sendmsg`": r"NOTSENT_LOWAT|poll|sendmsg",
+    "TCP_NOTSENT_LOWAT, poll, epoll, sendmsg": r"NOTSENT_LOWAT|poll|sendmsg",
     "time stamps of packets, UDP": r"TIMESTAMPING|UDP",
-    "`tc` with `fq` or a limit, `ip route ... mtu`": r"tc qdisc|ip route",
-    "`MSG_EOR`, `TCP_CORK`": r"MSG_EOR|TCP_CORK",
-    "`TCP_INQ`": r"TCP_INQ",
+    "tc with fq or a limit, ip route ... mtu": r"tc qdisc|ip route",
+    "MSG_EOR, TCP_CORK": r"MSG_EOR|TCP_CORK",
+    "TCP_INQ": r"TCP_INQ",
     "ICMP, IPv6": r"icmp|ipv6",
 }
 
@@ -34,6 +34,7 @@ def reason(report: Report) -> str:
 
 
 def main() -> None:
+    """Run the scripts of each NAME=FOLDER."""
     guest = kernel()
     results: dict[str, dict[str, list[Report]]] = {}
     for word in sys.argv[1:]:
@@ -58,7 +59,7 @@ def main() -> None:
     why = Table("", [*text_heads("skipped for"), *(Head(stack) for stack in skipped)], [])
     for name in [*REASONS, "others"]:
         why.rows.append([name, *(count[name] for count in skipped.values())])
-    print(f"{counts.to_markdown()}\n\n{why.to_markdown()}")
+    print(f"{counts.to_markdown()}\n{why.to_markdown()}", end="")
 
 
 if __name__ == "__main__":

@@ -200,9 +200,14 @@ impl Guest {
         fs::write(folder.path().join(FILES), archive(&init)).map_err(refused("the guest's files"))?;
         let (read_message, mut write_message) = io::pipe().map_err(refused("a pipe"))?;
         let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
-        let (process, console, reading) =
+        let (process, output) =
             Self::spawn(launch, (memory, seed), folder.path(), &read_message, &write_report)
                 .map_err(refused("the kernel's image"))?;
+        let console = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&console);
+        let reading = thread::spawn(move || keep_last(output, &kept));
+        // The guest has these now, so that its end is an end of the reports.
+        drop((read_message, write_report));
         let (messages, to_send) = mpsc::channel::<Vec<u8>>();
         // On threads of their own: they end with the guest, also within a message.
         thread::spawn(move || to_send.iter().all(|message| write_message.write_all(&message).is_ok()));
@@ -229,14 +234,14 @@ impl Guest {
         let _ = self.messages.send(bytes);
     }
 
-    /// Starts the process, which alone has the other ends of the pipes then.
+    /// Starts the process, and returns what it writes on its console.
     fn spawn(
         launch: &Launch,
         (memory, seed): (u64, u64),
         folder: &Path,
         job: &PipeReader,
         report: &PipeWriter,
-    ) -> io::Result<(Child, Arc<Mutex<VecDeque<String>>>, JoinHandle<()>)> {
+    ) -> io::Result<(Child, PipeReader)> {
         let (console, output) = io::pipe()?;
         let (job, report) = (job.try_clone()?, report.try_clone()?);
         let descriptors = [job.as_raw_fd(), report.as_raw_fd()];
@@ -271,11 +276,7 @@ impl Guest {
                 Ok(())
             });
         }
-        let process = command.spawn()?;
-        let lines = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&lines);
-        let reading = thread::spawn(move || keep_last(console, &kept));
-        Ok((process, lines, reading))
+        Ok((command.spawn()?, console))
     }
 
     /// Hands over reports until one of them gives a result.

@@ -20,7 +20,7 @@ const CONSTANTS: [(&str, i64); 4] =
 const MSG_FASTOPEN: i64 = 0x2000_0000;
 
 /// The calls that a script can make.
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "socket",
     "bind",
     "listen",
@@ -37,6 +37,7 @@ const KNOWN: [&str; 18] = [
     "shutdown",
     "fcntl",
     "ioctl",
+    "poll",
     "setsockopt",
     "getsockopt",
 ];
@@ -114,6 +115,18 @@ impl<'a> Arguments<'a> {
     /// The number of bytes in the list of one at `index`.
     pub fn listed_size(&self, index: usize) -> Result<u64, Stop> {
         u64::try_from(self.listed(index)?).map_err(|_| self.wrong(index, "a number of 0 or more in brackets"))
+    }
+
+    /// The items of the list at `index`, each of which has fields.
+    pub fn records(&self, index: usize) -> Result<Vec<&'a [(String, Value)]>, Stop> {
+        let Some(Value::List(items)) = self.0.arguments.get(index) else {
+            return Err(self.wrong(index, "a list"));
+        };
+        let fields = |item: &'a Value| match item {
+            Value::Fields(fields) => Ok(&fields[..]),
+            _ => Err(self.wrong(index, "a list of fields in braces")),
+        };
+        items.iter().map(fields).collect()
     }
 
     /// The numbers of the fields at `index`.

@@ -87,6 +87,8 @@ enum Outcome {
     Descriptor(OwnedFd),
     /// Success, and the number that the call wrote to its argument with the first number.
     Out(usize, libc::c_int),
+    /// The number of descriptors with events, and what happened to each.
+    Polled(usize, Vec<PollFlags>),
 }
 
 type Outcomes = Result<Outcome, Errno>;
@@ -238,6 +240,9 @@ impl Kernel {
                     .map(Outcome::Descriptor)
             }));
         }
+        if call.name == "poll" {
+            return job(self.poll(&arguments)?);
+        }
         let number = arguments.number(0)?;
         let Some(fd) = self.descriptors.get(&number).cloned() else {
             return Ok(Err(Returned::error("EBADF")));
@@ -316,12 +321,37 @@ impl Kernel {
         }
     }
 
+    fn poll(&self, arguments: &Arguments<'_>) -> Result<Job, Stop> {
+        let mut asked = Vec::new();
+        for record in arguments.records(0)? {
+            let descriptor = match field(record, "fd") {
+                Some(Value::Number(number)) => self.descriptors.get(number).cloned(),
+                _ => None,
+            };
+            let Some(fd) = descriptor else {
+                return Err(Stop::Skip("poll of something else than a socket".to_owned()));
+            };
+            asked.push((fd, poll_flags(field(record, "events"))?));
+        }
+        let most = arguments.number(2)?;
+        let most = (most >= 0).then(|| Timespec { tv_sec: most / 1000, tv_nsec: most % 1000 * 1_000_000 });
+        Ok(Box::new(move || {
+            let mut all: Vec<PollFd<'_>> = asked.iter().map(|(fd, flags)| PollFd::new(fd, *flags)).collect();
+            let ready = poll(&mut all, most.as_ref())?;
+            Ok(Outcome::Polled(ready, all.iter().map(PollFd::revents).collect()))
+        }))
+    }
+
     /// The result of a call. A new descriptor gets the number that the script expects.
     fn finish(&mut self, call: &Call, outcome: Outcomes) -> Returned {
         match outcome {
             Ok(Outcome::Value(value)) => Returned::value(value),
             Ok(Outcome::Out(index, number)) => {
                 Returned { out: Some((index, Value::Number(i64::from(number)))), ..Returned::value(0) }
+            }
+            Ok(Outcome::Polled(ready, events)) => {
+                let seen = polled(call, &events);
+                Returned { out: Some((0, seen)), ..Returned::value(ready as i64) }
             }
             Ok(Outcome::Descriptor(fd)) => {
                 let expected = Arguments::new(call).expected();
@@ -432,6 +462,51 @@ impl Stack for Kernel {
     }
 }
 
+/// The names of events (poll(2)).
+const EVENTS: [(&str, PollFlags); 8] = [
+    ("POLLIN", PollFlags::IN),
+    ("POLLPRI", PollFlags::PRI),
+    ("POLLOUT", PollFlags::OUT),
+    ("POLLERR", PollFlags::ERR),
+    ("POLLHUP", PollFlags::HUP),
+    ("POLLRDHUP", PollFlags::RDHUP),
+    ("POLLRDNORM", PollFlags::RDNORM),
+    ("POLLWRNORM", PollFlags::WRNORM),
+];
+
+fn field<'a>(record: &'a [(String, Value)], name: &str) -> Option<&'a Value> {
+    record.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn poll_flags(value: Option<&Value>) -> Result<PollFlags, Stop> {
+    let mut flags = PollFlags::empty();
+    for name in names(value) {
+        match EVENTS.iter().find(|(known, _)| *known == name) {
+            Some((_, flag)) => flags |= *flag,
+            None => return Err(Stop::Skip(format!("poll with {name}"))),
+        }
+    }
+    Ok(flags)
+}
+
+/// The first argument of `poll` as the script writes it, with the events that happened.
+fn polled(call: &Call, events: &[PollFlags]) -> Value {
+    let mut seen = Vec::new();
+    for (record, events) in Arguments::new(call).records(0).unwrap_or_default().into_iter().zip(events) {
+        let with_events = |(name, value): (String, Value)| match name.as_str() {
+            "revents" if poll_flags(Some(&value)).is_ok_and(|flags| flags == *events) => (name, value),
+            "revents" => {
+                let all = EVENTS.iter().filter(|(_, flag)| events.contains(*flag));
+                (name, Value::Flags(all.map(|(known, _)| Value::Word((*known).to_owned())).collect()))
+            }
+            _ => (name, value),
+        };
+        seen.push(Value::Fields(record.iter().cloned().map(with_events).collect()));
+    }
+    // A list of one stands for its item.
+    if seen.len() == 1 { seen.remove(0) } else { Value::List(seen) }
+}
+
 /// Writes zeros; with `MSG_FASTOPEN` it opens the connection to an address.
 fn write(fd: Arc<OwnedFd>, arguments: &Arguments<'_>, to: SocketAddrV4) -> Result<Job, Stop> {
     let known = [
@@ -442,6 +517,9 @@ fn write(fd: Arc<OwnedFd>, arguments: &Arguments<'_>, to: SocketAddrV4) -> Resul
         ("MSG_FASTOPEN", FAST_OPEN),
     ];
     let flags = arguments.flags(3, &known)?.into_iter().fold(SendFlags::NOSIGNAL, |all, one| all | one);
+    if arguments.word(4) == "AF_UNSPEC" {
+        return Err(Stop::Skip("sendto with AF_UNSPEC".to_owned()));
+    }
     let (is_null, length) = (arguments.is_null(1), (arguments.size(2)? as usize).min(MOST_DATA));
     Ok(Box::new(move || {
         let sent = if is_null {

@@ -530,6 +530,12 @@ fn shown(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Word(text) => text.clone(),
         Value::Text(text) => format!("\"{text}\""),
+        Value::Flags(all) => all.iter().map(shown).collect::<Vec<_>>().join("|"),
+        Value::Fields(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
         _ => "...".to_owned(),
     }
 }

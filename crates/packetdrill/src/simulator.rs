@@ -25,7 +25,7 @@ const MOST_TIMERS: u32 = 10_000;
 /// Flags of `tcp_fastopen` with which each socket that listens has it (include/net/tcp.h: `TFO_SERVER_ENABLE`,
 /// `TFO_SERVER_WO_SOCKOPT1`).
 const FAST_OPEN: u64 = 0x402;
-/// Bits of `tcpi_options`: ECN, and that a packet arrived that says so.
+/// Bits of `tcpi_options`: ECN, and that a packet with a codepoint of ECN arrived.
 const TCPI_OPT_ECN: i64 = 8;
 const TCPI_OPT_ECN_SEEN: i64 = 16;
 /// `TCP_INFINITE_SSTHRESH`.
@@ -242,6 +242,9 @@ impl Simulated {
             self.descriptors.insert(fd, Descriptor { state: State::Fresh, is_blocking: true });
             return value(fd);
         }
+        if call.name == "poll" {
+            return lacks();
+        }
         let number = arguments.number(0)?;
         let Some(&fd) = self.descriptors.get(&number) else { return error("EBADF") };
         // A call that has to wait: an error where sockets do not block.
@@ -286,27 +289,7 @@ impl Simulated {
                 if is_finished || self.reads_no_more { value(0) } else { wait() }
             }
             "shutdown" | "close" => self.close(call, number, fd),
-            // Linux's tcp_ioctl.
-            "ioctl" => {
-                let written = self.written;
-                let Some(end) = self.connection(fd) else { return error("EINVAL") };
-                let bytes = match arguments.word(1) {
-                    "SIOCINQ" | "FIONREAD" => end.unread(),
-                    "SIOCOUTQ" | "TIOCOUTQ" => written.saturating_sub(end.counters().bytes_acked),
-                    name => return Err(Stop::Skip(format!("ioctl {name}"))),
-                };
-                let out = Some((2, Value::Number(bytes as i64)));
-                Ok(Some(Returned { out, ..Returned::value(0) }))
-            }
-            "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
-                ("F_SETFL", flags) => {
-                    let is_blocking = !names(flags).contains(&"O_NONBLOCK");
-                    self.descriptors.insert(number, Descriptor { is_blocking, ..fd });
-                    value(0)
-                }
-                ("F_GETFL", _) => value(if fd.is_blocking { 0x2 } else { 0x802 }),
-                _ => lacks(),
-            },
+            "ioctl" => self.queued(&arguments, fd),
             "setsockopt" => self.set_option(&arguments),
             "getsockopt" => match arguments.word(2) {
                 // Only before the connection begins is it what `setsockopt` has set.
@@ -331,6 +314,18 @@ impl Simulated {
             },
             _ => lacks(),
         }
+    }
+
+    /// The bytes in a queue of a socket (Linux's tcp_ioctl).
+    fn queued(&mut self, arguments: &Arguments<'_>, fd: Descriptor) -> Result<Option<Returned>, Stop> {
+        let written = self.written;
+        let Some(end) = self.connection(fd) else { return Ok(Some(Returned::error("EINVAL"))) };
+        let bytes = match arguments.word(1) {
+            "SIOCINQ" | "FIONREAD" => end.unread(),
+            "SIOCOUTQ" | "TIOCOUTQ" => written.saturating_sub(end.counters().bytes_acked),
+            name => return Err(Stop::Skip(format!("ioctl {name}"))),
+        };
+        Ok(Some(Returned { out: Some((2, Value::Number(bytes as i64))), ..Returned::value(0) }))
     }
 
     /// Data that fits into a segment of this announced size beside the timestamps: Linux's `mss_cache` (tcp_current_mss) and `advmss`.

@@ -56,7 +56,7 @@ def kernel(version: str | None = None) -> image.Image:
 
 
 def run(file: Path, keys: Mapping[str, str] | None = None, *, guest: image.Image | None = None) -> Report:
-    """Run a script on the simulator, whose stack `keys` set (`tcp.rack`, `cc`) after the script's own settings, or on a `guest`.
+    """Run a script on a `guest`, or on the simulator, whose stack `keys` set (`tcp.rack`) after the script's own settings.
 
     The Python code of the script runs in this process. Raises `ScenarioError` for a script or a key that cannot be read, and
     `OSError` if the guest fails.
