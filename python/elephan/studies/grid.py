@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,10 +102,12 @@ class Cell:
         None where a run of either lacks the figure, and where the kernel's mean is zero.
         """
         sim, kernel = self.mean(quantity, "sim"), self.mean(quantity, "kernel")
-        if sim is None or not kernel:
-            return None
+        return None if sim is None or not kernel else self.difference(quantity).scaled(1 / kernel)
+
+    def difference(self, quantity: Metric) -> Estimate:
+        """The difference of the pairs of seeds, simulator less kernel."""
         of = self.values[quantity]
-        return Paired.of(of["sim"], of["kernel"]).difference.scaled(1 / kernel)
+        return Paired.of(of["sim"], of["kernel"]).difference
 
     def verdict(self, quantity: Metric) -> Verdict | None:
         """Whether the interval of the difference is within the bound, wholly beyond it, or neither; none without a figure."""
@@ -134,6 +137,15 @@ class Cell:
                 interval = "" if found.identical else f" ± {100 * (found.half_width or 0.0):.1f}"
                 told.append(f"{quantity.name} {100 * found.mean:+.1f}{interval} %{mark}")
         return ", ".join(told) or "agrees"
+
+    @property
+    def share(self) -> str:
+        """The share of the first flow, % of all: the simulator's, the kernel's, and the difference with its interval."""
+        sim, kernel = self.mean(SHARE, "sim"), self.mean(SHARE, "kernel")
+        if sim is None or kernel is None:
+            return ""
+        difference = self.difference(SHARE).scaled(SHARE.factor).text(SHARE.digits)
+        return f"{SHARE.factor * sim:.{SHARE.digits}f} / {SHARE.factor * kernel:.{SHARE.digits}f} ({difference})"
 
 
 def read(scenario: Scenario, folder: Path) -> list[Cell]:
@@ -204,7 +216,10 @@ def records(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def tables(cells: Sequence[Cell]) -> list[Table]:
-    """The number of verdicts of each file; then its map, a row for each algorithm and a column for each place."""
+    """The number of verdicts of each file; then its map, a row for each algorithm and a column for each place.
+
+    Files with several flows also have a table of the first flow's share.
+    """
     by_file: dict[str, list[Cell]] = {}
     for one in cells:
         by_file.setdefault(one.file, []).append(one)
@@ -222,7 +237,10 @@ def tables(cells: Sequence[Cell]) -> list[Table]:
     made = [Table("agrees / differs / undecided", head, rows)]
     for file, every in by_file.items():
         places, names = (list(dict.fromkeys(getattr(one, key) for one in every)) for key in ("place", "cc"))
-        texts = {(one.cc, one.place): one.text for one in every}
-        body = [[name, *(texts.get((name, place), "") for place in places)] for name in names]
-        made.append(Table(file, text_heads(file, *places), body))
+        at = {(one.cc, one.place): one for one in every}
+        of_share = f"{file}: share of the first flow (difference), %"
+        for title, text in ((file, attrgetter("text")), (of_share, attrgetter("share"))):
+            body = [[name, *(text(at[name, one]) if (name, one) in at else "" for one in places)] for name in names]
+            if any(any(row[1:]) for row in body):
+                made.append(Table(title, text_heads(file, *places), body))
     return made

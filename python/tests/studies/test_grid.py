@@ -55,6 +55,11 @@ def test_a_cell_says_what_differs_and_what_is_open():
     assert cell(WINDOW, [90.0, 100.0, 110.0], [100.0] * 3).text == "mean cwnd +0.0 ± 24.8 %?"
 
 
+def test_of_several_flows_the_share_of_the_first_is_told():
+    assert cell(grid.SHARE, [0.5, 0.6], [0.5, 0.5]).share == "55.0 / 50.0 (5.0 ± 63.5)"
+    assert cell(grid.SHARE, [None], [None]).share == ""
+
+
 CELLS = {
     "flow.cc": ["reno", "linux:scalable"],
     "repeat": 2,
