@@ -186,6 +186,8 @@ impl Kernel {
         }
         if ends.to.1 == PORT && packet.flags & (flags::SYN | flags::ACK) == flags::SYN && back != self.ends {
             self.turn_to(back);
+            // A SYN that now arrives crosses this one.
+            self.is_over = false;
         }
         // As in packetdrill, what an earlier connection still sends is not of the script.
         if back != self.ends {
