@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
+use std::iter;
 use std::mem::size_of_val;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,7 +21,7 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFla
 
 use crate::call::{Arguments, names};
 use crate::run::{Done, Judge, Options, Returned, Run, Sent, Stack, Stop};
-use crate::script::{Call, Packet, Script, Value, flags};
+use crate::script::{Call, Directive, Packet, Script, Value, flags};
 use crate::settings::{self, Setting};
 use crate::wire::{self, Ends};
 
@@ -59,15 +60,20 @@ pub fn run(
         let what = what.to_owned();
         move |error| Stop::Kernel(what, error)
     };
+    let bursts = script.directives.iter().filter_map(|directive| match directive {
+        Directive::Set(key, value) if key == settings::BURST => Some((key.clone(), value.clone())),
+        _ => None,
+    });
+    let bursts = iter::once(settings::segment_by_segment()).chain(bursts).collect();
+    let gso_max_segs = settings::stack(&bursts, &script.file).map_err(Stop::Wrong)?.0.burst.gso_max_segs();
     let namespace = Namespace::new().map_err(refused("a network namespace"))?;
     namespace
         .set(&BASE.map(|(key, value)| (key, value.to_owned())))
         .map_err(refused("settings of a namespace"))?;
     let ran = namespace.within(|| {
         let device = device::tun()?;
-        // Segment by segment: what TCP sends does not then depend on how it fills large packets for the device.
         let (local, remote) = options.addresses;
-        device::configure(&[local], remote, options.mtu, true)?;
+        device::configure(&[local], remote, options.mtu, gso_max_segs)?;
         make_urgent(Urgency::Realtime);
         let folder = Path::new(&script.file).parent().unwrap_or(Path::new("")).to_owned();
         let stack = Kernel {

@@ -5,7 +5,8 @@ use crate::common::{controller, undo, window_reduction};
 use crate::drawn::drawn;
 use bolero::{TypeGenerator, check};
 use elephan_tcp::{
-    ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment, Stack,
+    BurstSize, ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment,
+    Stack,
 };
 use elephan_units::{Bytes, Time};
 use proptest::prelude::*;
@@ -127,6 +128,11 @@ fn config(setup: &Setup) -> Config {
         first_receive_window: growing.then(|| Bytes::new(packet)),
         send_buffer: setup.buffer.map(|buffer| Bytes::new(3 * u64::from(buffer).max(packet))),
         send_buffer_tuning,
+        burst: match (growing, limited) {
+            (true, true) => BurstSize::Tso,
+            (true, false) => BurstSize::Segments(3),
+            _ => BurstSize::Segments(1),
+        },
         burst_limit: setup.burst_limit.map(|limit| u32::from(limit).max(1)),
         receive_buffer: setup.buffer.map(|buffer| Bytes::new(u64::from(buffer).max(packet))),
         ..Config::default()
