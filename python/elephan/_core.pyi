@@ -193,7 +193,6 @@ def run_packetdrill(
 def run_linux(
     scenario: Scenario,
     algorithms: Sequence[str],
-    large_segments: bool = False,
     sender_commands: Sequence[Sequence[str]] | None = None,
     listener_commands: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float], object] | None = None,

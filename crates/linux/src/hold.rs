@@ -10,7 +10,7 @@ use elephan_sys::device::{DEVICE, device_drops};
 
 use crate::clock::Processors;
 use crate::emulator::Tunnels;
-use crate::{Error, Options, Path, Quality, equip, quality, refused};
+use crate::{Error, Path, Quality, equip, quality, refused};
 
 /// Interval between checks for the end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ pub fn hold(
 ) -> Result<Quality, Error> {
     // As for a run; programs may use any processor.
     let mut path = Tunnels::new(plan, Processors::own().split().0);
-    let hosts = equip(&mut path, plan, &Options::default())?;
+    let hosts = equip(&mut path, plan)?;
     let clock = path.start().map_err(refused("the network"))?;
     ready(hosts.each_ref().map(Namespace::descriptor));
     while !is_over() && !path.has_stopped() {

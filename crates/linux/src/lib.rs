@@ -51,7 +51,7 @@ use crate::clock::Processors;
 use crate::emulator::Tunnels;
 use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups, initial_windows, listener_address};
 use crate::observe::{Sampled, Sampler};
-use crate::path::mtu;
+use crate::path::{gso_max_segs, mtu};
 use crate::streams::Progress;
 
 /// Interval at which the caller is asked whether to continue the run.
@@ -88,9 +88,6 @@ pub struct Measured {
 pub struct Options {
     /// The kernel's name of the congestion control of each flow, and then of each crowd.
     pub algorithms: Vec<String>,
-    /// Lets TCP pass up to 64 kB at once to the device; the kernel cuts this into packets before the emulator
-    /// sees them. This makes bursts, and saves CPU time.
-    pub large_segments: bool,
     /// Command lines to run while the plan is carried out, in the namespace of the sending host: words, the
     /// first of which is the program.
     pub sender_commands: Vec<Vec<String>>,
@@ -120,7 +117,7 @@ pub fn run_over(
     options: &Options,
     control: &dyn Control,
 ) -> Result<Measured, Error> {
-    let [sending, listening] = equip(&mut path, plan, options)?;
+    let [sending, listening] = equip(&mut path, plan)?;
     socket::allow_many();
     let shared: Vec<Shared> = groups(plan).map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
@@ -178,30 +175,30 @@ pub fn run_over(
 }
 
 /// Makes the namespaces of the sending and of the listening host, each with its device.
-fn equip(path: &mut impl Path, plan: &Plan, options: &Options) -> Result<[Namespace; 2], Error> {
+fn equip(path: &mut impl Path, plan: &Plan) -> Result<[Namespace; 2], Error> {
     let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
     let hosts = [sending?, listening?];
     for (namespace, host) in hosts.iter().zip([Host::Sender, Host::Listener]) {
         namespace.set(&stack(plan)).map_err(refused("settings of a namespace"))?;
-        namespace.within(|| connect(path, host, plan, options)).map_err(refused("a network device"))?;
+        namespace.within(|| connect(path, host, plan)).map_err(refused("a network device"))?;
     }
     Ok(hosts)
 }
 
 /// Makes and configures the device of a host, in whose namespace the calling thread is.
-fn connect(path: &mut impl Path, host: Host, plan: &Plan, options: &Options) -> io::Result<()> {
+fn connect(path: &mut impl Path, host: Host, plan: &Plan) -> io::Result<()> {
     path.device(host)?;
-    let (mtu, segment_by_segment) = (mtu(plan), !options.large_segments);
+    let (mtu, gso_max_segs) = (mtu(plan), gso_max_segs(plan));
     let windows = initial_windows(plan);
     match host {
         Host::Sender => {
-            device::configure(&[SENDER], LISTENER, mtu, segment_by_segment)?;
+            device::configure(&[SENDER], LISTENER, mtu, gso_max_segs)?;
             let mut routes = windows.iter().enumerate();
             routes.try_for_each(|(index, &window)| device::route(SENDER, listener_address(index), window))
         }
         Host::Listener => {
             let own: Vec<_> = (0..windows.len().max(1)).map(listener_address).collect();
-            device::configure(&own, SENDER, mtu, segment_by_segment)
+            device::configure(&own, SENDER, mtu, gso_max_segs)
         }
     }
 }

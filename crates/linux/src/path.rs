@@ -5,6 +5,7 @@ use std::io;
 use elephan_metrics::Reduction;
 use elephan_network::{Lateness, Recorded};
 use elephan_scenario::Plan;
+use elephan_tcp::Config;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -71,6 +72,12 @@ pub struct RealTime {
     pub emulator_cpu_s: f64,
     /// Time in which the emulator moved packets, s.
     pub emulator_busy_s: f64,
+}
+
+/// The most segments that TCP of a plan sends at once; `None` leaves it to the kernel. It belongs to a device, and so to all
+/// connections. Without connections it is the default.
+pub fn gso_max_segs(plan: &Plan) -> Option<u32> {
+    groups(plan).next().map_or_else(|| Config::default().burst, |flow| flow.tcp.burst).gso_max_segs()
 }
 
 /// The size of the largest IP packet of a plan, bytes.

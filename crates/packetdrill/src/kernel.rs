@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 use elephan_sys::{Urgency, device, make_urgent, socket, tcp_info};
+use elephan_tcp::BurstSize;
 use elephan_units::Time;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -23,7 +24,8 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFla
 
 use crate::call::{Arguments, names};
 use crate::run::{Done, Judge, Options, Returned, Run, Sent, Stack, Stop};
-use crate::script::{Call, Packet, Script, Setting, Value, flags};
+use crate::script::{Call, Directive, Packet, Script, Setting, Value, flags};
+use crate::settings;
 use crate::wire::{self, Ends};
 
 /// The port of sockets that listen, on either side.
@@ -36,10 +38,8 @@ const MOST_DATA: usize = 1 << 26;
 const LARGEST: usize = 65_536;
 
 /// What a script begins with besides the kernel's defaults: Reno's window, room for what scripts write, a SYN that is
-/// retransmitted as RFC 6298 requires, sockets whose send buffer is what they ask for, and segments that are sent when the
-/// window permits, rather than later in larger packets (Linux's tcp_tso_should_defer).
-const BASE: [(&str, &str); 7] = [
-    ("net.ipv4.tcp_tso_win_divisor", "255"),
+/// retransmitted as RFC 6298 requires, and sockets whose send buffer is what they ask for.
+const BASE: [(&str, &str); 6] = [
     ("net.ipv4.tcp_congestion_control", "reno"),
     ("net.ipv4.tcp_syn_linear_timeouts", "0"),
     ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
@@ -47,18 +47,38 @@ const BASE: [(&str, &str); 7] = [
     ("net.ipv4.tcp_no_metrics_save", "1"),
     ("net.core.wmem_max", "1000000000"),
 ];
+/// Of a window, the part that is not waited with: segments are sent when the window permits, rather than later in larger packets
+/// (net/ipv4/tcp_output.c, `tcp_tso_should_defer`), unless a script is about that (`tcp.burst`).
+const NO_DEFERRAL: (&str, &str) = ("net.ipv4.tcp_tso_win_divisor", "255");
+
+/// The bursts that a script asks for by `tcp.burst`, if it does.
+fn bursts(script: &Script) -> Result<Option<BurstSize>, Stop> {
+    let asked = script.directives.iter().filter_map(|directive| match directive {
+        Directive::Set(key, value) if key == settings::BURST => Some((key.clone(), value.clone())),
+        _ => None,
+    });
+    let keys: settings::Keys = asked.collect();
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(settings::stack(&keys, &script.file).map_err(Stop::Wrong)?.0.burst))
+}
 
 /// Runs a script on the kernel.
 pub fn run(script: &Script, options: Options, judge: Judge<'_>) -> Result<Done, Stop> {
     let (local, remote) = options.addresses;
+    let bursts = bursts(script)?;
     let device = (|| {
         device::loopback()?;
         let device = device::tun()?;
-        device::configure(&[local], remote, options.mtu, false)?;
+        device::configure(&[local], remote, options.mtu, bursts.and_then(BurstSize::gso_max_segs))?;
         Ok(device)
     })();
     for (key, value) in BASE {
         set(key, value)?;
+    }
+    if bursts.is_none() {
+        set(NO_DEFERRAL.0, NO_DEFERRAL.1)?;
     }
     make_urgent(Urgency::Realtime);
     let stack = Kernel {

@@ -130,6 +130,15 @@ fn multiplied(word: &str) -> String {
     text
 }
 
+/// The key that a script sets for the kernel, too.
+pub const BURST: &str = "tcp.burst";
+
+/// What a script begins with on the simulator: TCP sends segment by segment, so that nothing depends on how it fills large packets
+/// for a device.
+pub fn segment_by_segment() -> (String, String) {
+    (BURST.to_owned(), "1".to_owned())
+}
+
 /// Settings of the simulated stack: keys of a scenario such as `tcp.rack`, or `cc` and `slow_start`, and their values.
 pub type Keys = Vec<(String, String)>;
 

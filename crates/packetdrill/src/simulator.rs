@@ -111,7 +111,7 @@ impl Simulated {
             sent: VecDeque::new(),
             blocked: None,
             settings: Vec::new(),
-            options: vec![("tcp.packet".to_owned(), format!("{mtu} B"))],
+            options: vec![("tcp.packet".to_owned(), format!("{mtu} B")), settings::segment_by_segment()],
             overrides: overrides.clone(),
             directives: directives.collect(),
             written: 0,

@@ -158,12 +158,13 @@ pub fn loopback() -> io::Result<()> {
 }
 
 /// Configures the device of the calling thread's namespace, from its `own` addresses to the `peer`, and brings it
-/// up.
-pub fn configure(own: &[Ipv4Addr], peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<()> {
+/// up. TCP sends at most `gso_max_segs` segments at once, or as many as it likes; the kernel cuts them into packets before the
+/// device gets them.
+pub fn configure(own: &[Ipv4Addr], peer: Ipv4Addr, mtu: u32, gso_max_segs: Option<u32>) -> io::Result<()> {
     let device = Device::by_name(DEVICE)?;
     device.set(&[(libc::IFLA_MTU, mtu)])?;
-    if segment_by_segment {
-        device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
+    if let Some(most) = gso_max_segs {
+        device.set(&[(IFLA_GSO_MAX_SEGS, most)])?;
     }
     for &own in own {
         device.address(own, peer)?;

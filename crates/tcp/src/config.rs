@@ -1,11 +1,12 @@
 //! What a scenario can choose of a TCP stack, apart from the congestion control algorithm.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use elephan_cc::{Quantisation, Undo};
 use elephan_units::{Bytes, Entry, Mistake, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -114,6 +115,82 @@ pub enum AfterIdle {
     Validate,
 }
 
+/// How many segments a sender passes on at once, where the window admits them: the largest super-segment of its TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BurstSize {
+    /// As many as Linux sends at its pacing rate in a millisecond, 64 KiB at most (net/ipv4/tcp_output.c, `tcp_tso_autosize`).
+    Tso,
+    /// The same, and at most this number of segments (Linux, `gso_max_segs`). 1 is a segment for each that the window admits.
+    Segments(u32),
+}
+
+impl BurstSize {
+    const TSO: &str = "tso";
+    /// The largest number, that of Linux's devices (include/linux/netdevice.h, `GSO_MAX_SEGS`).
+    const MOST: u32 = 65_535;
+    const EXPECTED: &str = "\"tso\", or 1 to 65535 segments";
+
+    /// The largest number of segments that it allows; `None` leaves it to TCP.
+    pub fn gso_max_segs(self) -> Option<u32> {
+        match self {
+            Self::Tso => None,
+            Self::Segments(most) => Some(most),
+        }
+    }
+}
+
+impl Serialize for BurstSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Tso => serializer.serialize_str(Self::TSO),
+            Self::Segments(segments) => serializer.serialize_u32(*segments),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BurstSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = BurstSize;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(BurstSize::EXPECTED)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BurstSize, E> {
+                if text == BurstSize::TSO {
+                    return Ok(BurstSize::Tso);
+                }
+                Err(E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+            fn visit_u64<E: serde::de::Error>(self, segments: u64) -> Result<BurstSize, E> {
+                let fits =
+                    u32::try_from(segments).ok().filter(|segments| (1..=BurstSize::MOST).contains(segments));
+                fits.map(BurstSize::Segments)
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Unsigned(segments), &self))
+            }
+            fn visit_i64<E: serde::de::Error>(self, segments: i64) -> Result<BurstSize, E> {
+                match u64::try_from(segments) {
+                    Ok(segments) => self.visit_u64(segments),
+                    Err(_) => Err(E::invalid_value(serde::de::Unexpected::Signed(segments), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for BurstSize {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BurstSize".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How many segments a sender passes on at once: \"tso\", as many as Linux, or a number of segments at most",
+            "anyOf": [{ "const": Self::TSO }, { "type": "integer", "minimum": 1, "maximum": Self::MOST }]
+        })
+    }
+}
+
 elephan_units::with_defaults! {
     /// When a receiver sends acknowledgments.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -127,8 +204,8 @@ elephan_units::with_defaults! {
         /// ACKs").
         pub quick: u32 = 0,
         /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms,
-        /// and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
-        /// `net.ipv4.tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`).
+        /// and 0.1 ms more, and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
+        /// `net.ipv4.tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns` and `tcp_comp_sack_nr`).
         pub compress: bool = false,
         /// The first marked segment that an echo begins with, and the next, and one that tells of the sender's reduction (CWR), are
         /// acknowledged at once, because its window may be small (Linux, net/ipv4/tcp_input.c, `__tcp_ecn_check_ce` and
@@ -255,8 +332,15 @@ elephan_units::with_defaults! {
         pub auto_tuning_factor: f64 = 2.0,
         /// Maximum number of segments sent back to back for each ACK; none means no limit.
         pub burst_limit: Option<u32> = None,
+        /// How many segments leave at once. With `"tso"`, or a number above 1, TCP sends super-segments, which leave as a burst of
+        /// segments: of what it sends in a millisecond at its pacing rate, also where `pacing` is off, and more over short round trips;
+        /// of at least two segments, at most 64 KiB and at most half the window (Linux, net/ipv4/tcp_output.c, `tcp_tso_autosize` and
+        /// `tcp_cwnd_test`). It waits for ACKs until the window admits a whole one, or a third of the window; but not in a recovery,
+        /// nor a millisecond after the last transmission, nor if the next ACK is expected later than that (`tcp_tso_should_defer`).
+        pub burst: BurstSize = BurstSize::Segments(1),
         /// Paces segments over the round trip, at a rate in proportion to cwnd / SRTT; until the first round-trip time is
-        /// known, segments are not paced.
+        /// known, segments are not paced. With super-segments (`burst`), the gap follows each of these, less what it left late, and
+        /// the first ten segments are not paced (Linux, `tcp_update_skb_after_send`).
         pub pacing: bool = false,
         /// The pacing rate while cwnd is below half of ssthresh, in units of cwnd / SRTT (Linux, `tcp_pacing_ss_ratio`: 200 %).
         pub pacing_slow_start: f64 = 2.0,
@@ -362,6 +446,24 @@ mod tests {
         for entry in RECOVERIES {
             let name: StrDeserializer<'_, Error> = entry.name.into_deserializer();
             assert_eq!(Recovery::deserialize(name), Ok(entry.make), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_burst_is_tso_or_a_number_that_a_device_can_have() {
+        fn read<'de>(value: impl IntoDeserializer<'de, Error>) -> Result<BurstSize, String> {
+            BurstSize::deserialize(value.into_deserializer()).map_err(|error| error.to_string())
+        }
+        assert_eq!(read("tso"), Ok(BurstSize::Tso));
+        assert_eq!(BurstSize::Tso.gso_max_segs(), None);
+        for segments in [1u32, 65_535] {
+            assert_eq!(read(u64::from(segments)), Ok(BurstSize::Segments(segments)));
+            assert_eq!(read(i64::from(segments)), Ok(BurstSize::Segments(segments)));
+            assert_eq!(BurstSize::Segments(segments).gso_max_segs(), Some(segments));
+        }
+        for refused in [read(0u64), read(65_536u64), read(-1i64), read(1.5), read("gso"), read(true)] {
+            let refused = refused.unwrap_err();
+            assert!(refused.ends_with("expected \"tso\", or 1 to 65535 segments"), "{refused}");
         }
     }
 }

@@ -50,7 +50,8 @@ mod sequence;
 mod stack;
 
 pub use config::{
-    AfterIdle, ByteCounting, Config, DelayedAck, Profile, RECOVERIES, Recovery, SsthreshBase, WindowReduction,
+    AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, Profile, RECOVERIES, Recovery, SsthreshBase,
+    WindowReduction,
 };
 pub use endpoint::Endpoint;
 pub use report::{Counters, Snapshot};

@@ -21,7 +21,6 @@ def run(
     scenario: Scenario,
     *,
     progress: Progress | None = None,
-    large_segments: bool = False,
     sender_commands: Sequence[Sequence[str]] = (),
     listener_commands: Sequence[Sequence[str]] = (),
 ) -> Run:
@@ -60,7 +59,6 @@ def run(
         result = _core.run_linux(
             scenario,
             names,
-            large_segments=large_segments,
             sender_commands=named(sender_commands),
             listener_commands=named(listener_commands),
             progress=progress,

@@ -29,12 +29,11 @@ pub fn linux_unsupported(py: Python<'_>, scenario: Py<Scenario>, guest: bool) ->
 /// congestion control of each flow, and then of each crowd. `progress` as in `run_many`. The commands, each a list of words, run
 /// meanwhile in the namespaces of the hosts that send and that receive. Raises `OSError` where the system refuses.
 #[pyfunction]
-#[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
+#[pyo3(signature = (scenario, algorithms, sender_commands=None, listener_commands=None, progress=None))]
 pub fn run_linux(
     py: Python<'_>,
     scenario: Py<Scenario>,
     algorithms: Vec<String>,
-    large_segments: bool,
     sender_commands: Option<Vec<Vec<String>>>,
     listener_commands: Option<Vec<Vec<String>>>,
     progress: Option<Py<PyAny>>,
@@ -42,7 +41,6 @@ pub fn run_linux(
     let plan = scenario.get().plan(py)?;
     let options = Options {
         algorithms,
-        large_segments,
         sender_commands: sender_commands.unwrap_or_default(),
         listener_commands: listener_commands.unwrap_or_default(),
     };

@@ -255,3 +255,28 @@ fn a_flow_over_three_bottlenecks_gets_less_than_those_over_one() {
         assert!(link.dropped_early > 0, "{link:?}");
     }
 }
+
+#[test]
+fn bursts_reach_the_thresholds_of_red_at_a_lower_window() {
+    // RED that acts on what waits now. Segments that leave one for one with what arrives hardly queue; a super-segment of 8 or 20 that
+    // arrives at once does, and is dropped from while the path is not full.
+    let run = |burst: &str| {
+        outcome(&format!(
+            r#"duration = "30 s"
+            path = {{ rate = "200 Mbit/s", rtt = "10 ms", buffer = "60 packets",
+                      queue = {{ name = "red", min_th = 5, max_th = 15, max_p = 0.1, w_q = 1.0 }} }}
+            tcp = {{ profile = "linux-6", burst = {burst} }}
+            flow = [{{ cc = "reno" }}]
+            measure = {{ from = "5 s" }}"#
+        ))
+    };
+    let (single, bursts) = (run("1"), run("\"tso\""));
+    let per_packet = |outcome: &Outcome| {
+        let link = bottleneck(outcome);
+        assert!(link.dropped_early > 0 && link.dropped_full == 0);
+        link.dropped_early as f64 / link.offered as f64
+    };
+    assert!(per_packet(&bursts) > per_packet(&single));
+    assert!(bottleneck(&bursts).queue_mean_packets > 2.0 * bottleneck(&single).queue_mean_packets);
+    assert!(bursts.summary.goodput_bit_s < 0.85 * single.summary.goodput_bit_s);
+}

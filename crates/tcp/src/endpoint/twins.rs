@@ -10,7 +10,7 @@ use elephan_units::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, WindowReduction};
+use crate::config::{AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, WindowReduction};
 use crate::segment::{Burst, Flags};
 
 /// What a path does to segments, in each direction: chances in 1000, times in microseconds.
@@ -265,6 +265,7 @@ prop_compose! {
         (segments, quick, initial_window) in (1u8..4, 0u32..10, 1u32..20),
         buffers in prop::collection::vec(prop::option::of(2000u64..100_000), 3),
         burst_limit in prop::option::of(1u32..6),
+        burst in prop::sample::select(&[BurstSize::Segments(1), BurstSize::Segments(1), BurstSize::Tso, BurstSize::Segments(4)][..]),
         initial_ssthresh in prop::option::of(2u32..40),
         counting in 0u8..3,
     ) -> Config {
@@ -275,7 +276,7 @@ prop_compose! {
         Config {
             packet: Bytes::new(packet),
             recovery, lost_retransmission, frto, reduce_again, limited_transmit, timestamps, dsack, ecn,
-            send_buffer_tuning, moderate_cwnd, initial_window, burst_limit, initial_ssthresh, rack,
+            send_buffer_tuning, moderate_cwnd, initial_window, burst_limit, burst, initial_ssthresh, rack,
             tlp: tlp && rack,
             fack: fack && !rack,
             eifel: eifel && timestamps,

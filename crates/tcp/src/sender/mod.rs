@@ -24,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod settings;
 mod space;
+mod super_segment;
 mod timer;
 mod tlp;
 mod transmit;
@@ -36,7 +37,7 @@ use elephan_cc::governor::Governor;
 use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
 
-use crate::config::AfterIdle;
+use crate::config::{AfterIdle, BurstSize};
 use crate::stack::Stack;
 
 use eifel::Eifel;
@@ -127,7 +128,8 @@ pub struct Sender {
     usage: Usage,
     /// Without timestamps: data sent before this offset gives no RTT sample (one for each flight).
     timed_from: u64,
-    /// Segments sent since the last acknowledgment, for the burst limit.
+    /// Segments sent since the last acknowledgment or timer, for the burst limit; [`super_segment::DEFERRED`] where new data waits
+    /// for the next of these.
     burst: u32,
     pacer: Option<Box<Pacer>>,
     /// When a segment was last sent; `Time::MAX` before the first.
@@ -193,7 +195,7 @@ impl Sender {
         let is_sampled = controller.governor().is_some_and(Governor::needs_rate);
         settings.is_particular |= is_sampled;
         let validates = config.after_idle == AfterIdle::Validate;
-        let pacer = if config.pacing {
+        let pacer = if config.pacing || config.burst != BurstSize::Segments(1) {
             Some(Pacer::new(config))
         } else {
             // Segments that are paced are sent one by one, as those have to be that are sampled.
@@ -317,6 +319,10 @@ impl Sender {
     /// The application writes `bytes` more.
     pub fn write(&mut self, bytes: u64) {
         self.note_app_limited();
+        if self.burst == super_segment::DEFERRED {
+            // What is written may fill a super-segment.
+            self.burst = 0;
+        }
         self.space.write(bytes);
     }
 

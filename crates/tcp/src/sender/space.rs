@@ -112,6 +112,16 @@ impl SendSpace {
         self.window_edge.min(self.una.saturating_add(self.buffer))
     }
 
+    /// The end of the data that waits in the send buffer: what was written, as far as the buffer holds it.
+    pub fn queued(&self) -> u64 {
+        self.written.min(self.una.saturating_add(self.buffer))
+    }
+
+    /// The largest window that the peer has offered.
+    pub fn largest_window(&self) -> u64 {
+        self.largest_window
+    }
+
     /// The room left, if a segment without enough room is to be cut to it: the sender's silly window
     /// avoidance (RFC 9293, section 3.8.6.2.1) allows this for half of the largest window, or when a timer has
     /// run out.

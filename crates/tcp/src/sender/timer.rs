@@ -194,7 +194,9 @@ impl Sender {
     #[inline(never)]
     fn paced_deadline(&self) -> Time {
         match &self.pacer {
-            Some(pacer) if self.may_send_something() => self.timeout_at().min(pacer.next()),
+            Some(pacer) if pacer.is_pacing() && self.may_send_something() => {
+                self.timeout_at().min(pacer.next())
+            }
             _ => self.timeout_at(),
         }
     }

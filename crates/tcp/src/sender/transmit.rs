@@ -42,6 +42,14 @@ impl Sender {
         }
     }
 
+    /// Bytes that the window admits now.
+    pub(super) fn admitted(&self) -> u64 {
+        match self.phase.proportional() {
+            Some(prr) => prr.allowance(),
+            None => (self.allowance() as u64).saturating_sub(self.in_flight()),
+        }
+    }
+
     pub(super) fn window_admits(&self, bytes: u64) -> bool {
         match self.phase.proportional() {
             Some(prr) => prr.admits(bytes),
@@ -86,9 +94,18 @@ impl Sender {
                 && (self.may_send_lost() || self.may_send_new() || self.may_send_unknown())
     }
 
+    /// Whether a retransmission would be sent before any new data, if pacing allowed it.
+    pub(super) fn repairs_first(&self) -> bool {
+        self.phase.retransmits_now()
+            || self.is_probe_due()
+            || self.timer.front_is_due && self.board.has_waiting()
+            || self.frto_sends_new().is_none() && self.may_send_lost()
+    }
+
     /// Whether a segment would be sent now.
     pub fn would_send(&self, now: Time) -> bool {
-        self.may_send_something() && self.pacer.as_ref().is_none_or(|pacer| pacer.next() <= now)
+        self.may_send_something()
+            && self.pacer.as_ref().is_none_or(|pacer| pacer.may_send(now) && !self.would_defer(now))
     }
 
     /// The fast path of [`Sender::poll`] and of the calls that follow it at this time: sends the full segments of
@@ -152,9 +169,7 @@ impl Sender {
             // state.
             self.start_timer(now);
         }
-        if self.burst >= self.settings.burst_limit
-            || self.pacer.as_ref().is_some_and(|pacer| now < pacer.next())
-        {
+        if self.burst >= self.settings.burst_limit || self.pacer.is_some() && !self.pacing_admits(now) {
             return None;
         }
         let transmission = if self.is_probe_due() {
@@ -176,17 +191,17 @@ impl Sender {
         if let Some(RecoveryWindow::Proportional(prr)) = self.phase.window() {
             prr.on_sent(bytes);
         }
-        if let Some(pacer) = &mut self.pacer {
-            pacer.on_sent(&self.controller, bytes, self.rtt.srtt(), now);
-            if let Some(validation) = self.validation.as_mut().filter(|_| !transmission.again) {
-                validation.on_sent(self.space.next, self.delivered);
-            }
-        }
         counters.segments_sent += 1;
         counters.bytes_sent += bytes;
         if transmission.again {
             counters.segments_retransmitted += 1;
             counters.bytes_retransmitted += bytes;
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(&self.controller, bytes, counters.segments_sent, self.rtt.srtt(), now);
+            if let Some(validation) = self.validation.as_mut().filter(|_| !transmission.again) {
+                validation.on_sent(self.space.next, self.delivered);
+            }
         }
         Some(transmission)
     }
@@ -250,6 +265,9 @@ impl Sender {
         }
         if !self.window_admits(bytes) {
             self.note_usage(true);
+            return None;
+        }
+        if self.pacer.is_some() && !self.take_of_super_segment(now) {
             return None;
         }
         Some(self.send_new(len, fin, now))
@@ -357,7 +375,7 @@ impl Sender {
 
     /// Records how much of the window is used; `limited` says that data waits for the window.
     #[inline]
-    fn note_usage(&mut self, limited: bool) {
+    pub(super) fn note_usage(&mut self, limited: bool) {
         let usage = &self.usage;
         let begins = self.space.una >= usage.until;
         if usage.limited && !begins && !limited {

@@ -5,8 +5,8 @@ use crate::common::{controller, undo, window_reduction};
 use crate::drawn::drawn;
 use bolero::{TypeGenerator, check};
 use elephan_tcp::{
-    AfterIdle, ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment,
-    Stack,
+    AfterIdle, BurstSize, ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks,
+    Segment, Stack,
 };
 use elephan_units::{Bytes, Time};
 use proptest::prelude::*;
@@ -130,6 +130,11 @@ fn config(setup: &Setup) -> Config {
         send_buffer_tuning,
         abe: ecn && limited,
         after_idle: if setup.detectors[1] { AfterIdle::Validate } else { AfterIdle::Restart },
+        burst: match (growing, limited) {
+            (true, true) => BurstSize::Tso,
+            (true, false) => BurstSize::Segments(3),
+            _ => BurstSize::Segments(1),
+        },
         burst_limit: setup.burst_limit.map(|limit| u32::from(limit).max(1)),
         receive_buffer: setup.buffer.map(|buffer| Bytes::new(u64::from(buffer).max(packet))),
         ..Config::default()

@@ -4,6 +4,7 @@
 mod common;
 
 mod acceptance;
+mod bursts;
 mod drawn;
 mod dsack;
 mod duplicates;

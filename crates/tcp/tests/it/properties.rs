@@ -3,7 +3,7 @@
 use crate::common::pipe::{Faults, Pipe, is_data};
 use crate::common::{undo, window_reduction};
 use elephan_cc::Quantisation;
-use elephan_tcp::{AfterIdle, ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
+use elephan_tcp::{AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
 use elephan_units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -35,6 +35,14 @@ prop_compose! {
     }
 }
 
+fn burst() -> impl Strategy<Value = BurstSize> {
+    prop_oneof![
+        2 => Just(BurstSize::Segments(1)),
+        1 => Just(BurstSize::Tso),
+        1 => (2u32..6).prop_map(BurstSize::Segments),
+    ]
+}
+
 prop_compose! {
     fn config()(
         switches in switches(),
@@ -46,6 +54,7 @@ prop_compose! {
         initial_window in 1u32..20,
         buffers in prop::collection::vec(prop::option::of(2000u64..200_000), 3),
         burst_limit in prop::option::of(1u32..6),
+        burst in burst(),
         quantisation in prop_oneof![Just(Quantisation::None), Just(Quantisation::RoundUp)],
     ) -> Config {
         Config {
@@ -62,6 +71,7 @@ prop_compose! {
             receive_buffer: buffers[1].map(Bytes::new),
             first_receive_window: buffers[2].map(Bytes::new),
             burst_limit,
+            burst,
             quantisation,
             rto_min: Time::from_millis(200),
             ..switches
