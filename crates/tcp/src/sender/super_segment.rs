@@ -43,7 +43,7 @@ pub struct SuperSegments {
     /// round-trip time.
     pub rate: f64,
     /// Where the first buffer of data that waits to be sent ends. TCP has its data in buffers of up to 64 KiB, and does not wait
-    /// for a window in which the rest of a buffer fits.
+    /// once the window admits the rest of a buffer.
     buffer_end: u64,
 }
 
