@@ -94,8 +94,8 @@ def compare_engines(
 def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: str, *, kept: bool, large: bool) -> None:
     """Run sweeps, given by name, on the simulator and on a kernel in virtual time, and print where these agree.
 
-    Runs that the results folder has are not repeated. If `kept`, those of the kernel are used whatever code made them. Raises
-    as a sweep does.
+    Runs that the results folder has are not repeated, unless they failed. If `kept`, those of the kernel are used whatever
+    code made them. Raises as a sweep does.
     """
     # The import takes a second, and completion waits for that of this module.
     from elephan.cli.sweep import run_sweep  # noqa: PLC0415
@@ -109,7 +109,8 @@ def _compare_sweeps(todo: Mapping[str, Scenario], out_dir: Path | None, form: st
         for engine, scenario in engines.items():
             err.print(f"{name}, {engine}", highlight=False)
             try:
-                run_sweep(sweep(scenario, folder / places[name] / engine, kept=kept and engine == "kernel"), err)
+                to_keep = kept and engine == "kernel"
+                run_sweep(sweep(scenario, folder / places[name] / engine, retry_failed=True, kept=to_keep), err)
             except typer.Exit:
                 # Its message is printed, and the map shows where.
                 failed = True
