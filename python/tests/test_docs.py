@@ -158,7 +158,6 @@ NOT_RUN = (
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|--engines? (sim,)?linux", "needs root and this kernel; test_kernel.py runs it"),
     (r"^path emulate\b", "needs root; test_emulate.py runs it"),
-    (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
     (r"^path probe\b", "needs two hosts; test_probe.py runs both on one"),
     (r"^path transfer\b", "needs two hosts; test_transfer.py runs both on one"),
     (r"^path watch\b", "needs another host; test_watch.py watches programs on this one"),

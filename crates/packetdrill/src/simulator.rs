@@ -289,6 +289,15 @@ impl Simulated {
                 if is_finished || self.reads_no_more { value(0) } else { wait() }
             }
             "shutdown" | "close" => self.close(call, number, fd),
+            "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
+                ("F_SETFL", flags) => {
+                    let is_blocking = !names(flags).contains(&"O_NONBLOCK");
+                    self.descriptors.insert(number, Descriptor { is_blocking, ..fd });
+                    value(0)
+                }
+                ("F_GETFL", _) => value(if fd.is_blocking { 0x2 } else { 0x802 }),
+                _ => lacks(),
+            },
             "ioctl" => self.queued(&arguments, fd),
             "setsockopt" => self.set_option(&arguments),
             "getsockopt" => match arguments.word(2) {

@@ -106,7 +106,7 @@ def compare(
     """Compare algorithms on one path: a table with 95 % confidence intervals, and plots; or two engines.
 
     The path is that of the options, or of a scenario file. With --engines each scenario and algorithm runs on both, and a
-    file with [sweep] at each of its points: in which cells they agree.
+    file with a sweep at each of its points: in which cells they agree.
     """
     # Completion waits for the import of this module, and matplotlib takes a second.
     from elephan.studies.compare import compare as run_comparison  # noqa: PLC0415
