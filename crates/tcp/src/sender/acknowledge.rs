@@ -456,9 +456,12 @@ impl Sender {
             ByteCounting::Abc { limit } => limit,
         };
         let acked = self.segments(cumulative);
-        if !self.controller.in_slow_start() {
-            return acked;
-        }
+        if self.controller.in_slow_start() { self.worth_at_start(acked, limit) } else { acked }
+    }
+
+    /// The same in slow start, where an ACK acknowledges `acked` segments.
+    #[inline(never)]
+    fn worth_at_start(&self, acked: f64, limit: u8) -> f64 {
         // RFC 3465, section 2.3: L = 1 in the slow start after a timeout.
         if self.phase.is_restart() {
             acked.min(1.0)

@@ -6,6 +6,7 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::phase::Phase;
+use super::rtt::TICK;
 use crate::report::Counters;
 
 /// RFC 9293, section 3.8.3: give up after R2, at least 100 s. Linux's `tcp_retries2`: 15 timeouts in a row.
@@ -81,11 +82,38 @@ impl Timer {
     }
 }
 
+/// When a timer of Linux runs out that is set `now` for a time: its wheel has slots of 1 ms for times below 63 ms, of 8 ms below
+/// 504 ms, of 64 ms below 4.032 s, and so on, and a timer runs out at the end of its slot, so that it never does too soon
+/// (kernel/time/timer.c, `calc_wheel_index`, with 1000 ticks a second).
+#[inline(never)]
+fn in_wheel(after: Time, now: Time) -> Time {
+    const BITS: u32 = 3;
+    const LEVELS: u32 = 8;
+    let delta = after.picos().div_ceil(TICK.picos());
+    let expires = (now.picos() / TICK.picos()).saturating_add(delta);
+    let level = (0..LEVELS).find(|level| delta < 63 << (BITS * level)).unwrap_or(LEVELS);
+    let shift = BITS * level;
+    let slot = expires.checked_shr(shift).map_or(u64::MAX, |slot| slot + 1);
+    slot.checked_shl(shift)
+        .and_then(|ticks| ticks.checked_mul(TICK.picos()))
+        .map_or(Time::MAX, Time::from_picos)
+}
+
 impl Sender {
     /// Restarts the timer with a full timeout from now, for the outstanding data.
     #[inline]
     pub(super) fn start_timer(&mut self, now: Time) {
-        self.timer.set(now + self.rtt.rto());
+        self.timer.set(self.expiry(self.rtt.rto(), now));
+    }
+
+    /// When a timer that is set now for this time runs out: a kernel's is coarse.
+    #[inline]
+    pub(super) fn expiry(&self, after: Time, now: Time) -> Time {
+        if self.settings.timer_margin == Time::ZERO {
+            now.saturating_add(after)
+        } else {
+            in_wheel(after, now)
+        }
     }
 
     /// An ACK was processed; `advanced` says whether it moved the left edge (RFC 6298, section 5).
@@ -199,5 +227,28 @@ impl Sender {
             }
             _ => self.timeout_at(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_of_linux_runs_out_at_the_end_of_its_slot() {
+        // Ticks at which it is set, for how many, and at which it runs out: the slots have 1, 8, 64 and 512 ticks.
+        for (now, after, expiry) in [
+            (1000, 62, 1063),
+            (1000, 63, 1064),
+            (1000, 300, 1304),
+            (1001, 503, 1512),
+            (1001, 504, 1536),
+            (1000, 2000, 3008),
+            (1000, 4032, 5120),
+        ] {
+            let found = in_wheel(TICK * after, TICK * now + Time::from_picos(1));
+            assert_eq!(found, TICK * expiry, "{after} ms");
+        }
+        assert_eq!(in_wheel(Time::MAX, Time::MAX), Time::MAX);
     }
 }

@@ -60,7 +60,9 @@ impl Sender {
             }
             _ => None,
         };
-        self.timer.set_loss_probe(now.saturating_add(pto).min(expiry.unwrap_or(Time::MAX)));
+        let pto = expiry.map_or(pto, |expiry| pto.min(expiry - now));
+        let due = self.expiry(pto, now);
+        self.timer.set_loss_probe(due);
     }
 
     /// The probe timer has run out (section 7.3). The retransmission timer restarts, whether or not a probe

@@ -231,6 +231,7 @@ impl Scoreboard {
     }
 
     /// A new segment was sent.
+    #[inline]
     pub fn push(&mut self, offset: u64, len: u16, fin: bool, now: Time) {
         let transmission = self.next_transmission();
         let flags = if fin { FIN } else { 0 };
