@@ -70,6 +70,7 @@ fn of_connection(all: Config, one: &Config) -> Config {
         pacing: one.pacing,
         send_buffer: one.send_buffer,
         receive_buffer: one.receive_buffer,
+        first_receive_window: one.first_receive_window,
         auto_tuning: one.auto_tuning,
         ..all
     }

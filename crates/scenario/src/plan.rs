@@ -99,14 +99,24 @@ impl Plan {
         held.saturating_mul(4).min(1 << 30)
     }
 
-    /// A receive window that grows ends at that buffer, where the scenario sets no other bound.
+    /// A receive window that grows is that of a socket with that buffer, where the scenario sets no other bound. A kernel's buffer is twice
+    /// that, of which it expects half for itself, so that the whole is offered after the SYN (Linux from 6.10 on, net/ipv4/tcp_output.c,
+    /// `tcp_select_initial_window`). The first segment shows how much it is (net/ipv4/tcp_input.c, `tcp_measure_rcv_mss`), and the
+    /// window grows to what is left.
     pub(crate) fn bound_growing_windows(&mut self) {
         let mut before: Option<Arc<Config>> = None;
         let (mut flows, mut crowds) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.crowds));
         for flow in flows.iter_mut().chain(crowds.iter_mut().map(|crowd| &mut crowd.flow)) {
             let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
             if grows && flow.tcp.receive_buffer.is_none() {
-                let bounded = Config { receive_buffer: Some(Bytes::new(self.buffer(flow))), ..*flow.tcp };
+                let first = self.buffer(flow);
+                let payload = u64::from(flow.tcp.mss());
+                let ratio = (payload << 8) / (payload + OVERHEAD);
+                let bounded = Config {
+                    first_receive_window: Some(Bytes::new(first)),
+                    receive_buffer: Some(Bytes::new((2 * first * ratio) >> 8)),
+                    ..*flow.tcp
+                };
                 flow.tcp = before.filter(|before| **before == bounded).unwrap_or_else(|| Arc::new(bounded));
                 before = Some(Arc::clone(&flow.tcp));
             }
@@ -114,6 +124,10 @@ impl Plan {
         (self.flows, self.crowds) = (flows, crowds);
     }
 }
+
+/// Memory of a segment in Linux besides its payload, in bytes: the descriptor and a small head (include/linux/skbuff.h,
+/// `SKB_TRUESIZE`; net/core/skbuff.c, `SKB_SMALL_HEAD_CACHE_SIZE`).
+const OVERHEAD: u64 = 256 + 576;
 
 /// A link in one direction.
 #[derive(Clone, Debug)]

@@ -320,8 +320,9 @@ elephan_units::with_defaults! {
         pub receive_buffer: Option<Bytes> = None,
         /// The advertised window begins here and grows by two segments for each that arrives, up to `receive_buffer`, or with
         /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux,
-        /// `tcp_grow_window`). A scenario without these limits bounds it by four times what the path can hold, as the engines
-        /// on a kernel do. None means that the window begins at its limit.
+        /// `tcp_grow_window`). In a scenario without these limits it begins, after the SYN, at four times what the path can hold, and
+        /// grows to what a kernel's socket has with such a buffer, 27 % more with segments of 1500 bytes. None means that the
+        /// window begins at its limit.
         pub first_receive_window: Option<Bytes> = None,
         /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip, or `auto_tuning_factor`
         /// times (Fisk and Feng 2001), up to `receive_buffer`; with `first_receive_window`, what Linux does

@@ -7,7 +7,7 @@ use elephan_units::Time;
 
 use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
-use super::rtt::{age, sent_by, ticks};
+use super::rtt::{TICK, age, sent_by, ticks};
 use super::scoreboard::{Arrivals, DUP_THRESH, Delivered};
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
@@ -303,9 +303,10 @@ impl Sender {
             {
                 now - sent_at
             }
-            // Within a tick the echo does not tell a retransmission from the original, but no round trip is shorter than the
-            // shortest.
-            (_, Some(sent_at), Some(echo)) if echo == ticks(sent_at) && now - sent_at >= self.rtt.min() => {
+            // Where a round trip takes less than a tick, the echo may be of the original as well, if that was sooner than any.
+            (_, Some(sent_at), Some(echo))
+                if echo == ticks(sent_at) && (self.rtt.min() >= TICK || now - sent_at >= self.rtt.min()) =>
+            {
                 now - sent_at
             }
             (_, _, Some(echo)) if advanced => age(echo, now),
