@@ -69,7 +69,7 @@ CELLS = {
 
 def small(**keys):
     flows = [flow("reno", start={"uniform": ["0 s", "100 ms"]})]
-    path = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp", "duration": "6 s"}
+    path = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "200% bdp", "duration": "6 s"}
     return dumbbell(**{**path, "flows": flows, "name": "small", "tcp": {"profile": "linux-6"}, "sweep": CELLS, **keys})
 
 
