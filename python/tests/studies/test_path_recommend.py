@@ -192,7 +192,7 @@ def test_round_trips_tell_what_simulations_tell(cc: str, loss: float) -> None:
     assert sum(rounds) / 20 == pytest.approx(sum(simulated) / 5, rel=0.03)
 
 
-# Beside H-TCP the rounds leave CUBIC less than simulations do: 19 to 23 % over six seeds, and 22 to 27 % on paths of 50 to 52 ms.
+# Beside H-TCP rounds leave CUBIC less than simulations do: 19 to 23 % over six seeds, and 22 to 27 % on paths of 50 to 52 ms.
 @pytest.mark.parametrize(("cc", "apart"), [("htcp", 0.08), ("hstcp", 0.05), ("scalable", 0.05)])
 def test_round_trips_leave_others_what_simulations_leave_them(cc: str, apart: float) -> None:
     path, way, size = of_values(200e6, 0.05, "20% bdp"), Way(cc, 1), 5e9
