@@ -38,7 +38,7 @@ def goodput_and_window(cc, buffer, path):
         ("veno", "100% bdp", LOSSY, 0.02),
         ("yeah", "100% bdp", {}, 0.02),
         ("yeah", "100% bdp", LOSSY, 0.03),
-        # With a long queue Linux raises the window to the product at once, and the burst is lost: 3.6 % in the mean of five seeds.
+        # With a long queue Linux raises the window to the product at once, and the burst is lost: 3.6 % over five seeds.
         ("westwood", "100% bdp", LOSSY, 0.04),
         ("dctcp", "100% bdp", MARKING, 0.03),
     ],
