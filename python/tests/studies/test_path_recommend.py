@@ -192,15 +192,25 @@ def test_round_trips_tell_what_simulations_tell(cc: str, loss: float) -> None:
     assert sum(rounds) / 20 == pytest.approx(sum(simulated) / 5, rel=0.03)
 
 
-# Beside H-TCP rounds leave CUBIC less than simulations do: 19 to 23 % over six seeds, and 22 to 27 % on paths of 50 to 52 ms.
-@pytest.mark.parametrize(("cc", "apart"), [("htcp", 0.08), ("hstcp", 0.05), ("scalable", 0.05)])
-def test_round_trips_leave_others_what_simulations_leave_them(cc: str, apart: float) -> None:
-    path, way, size = of_values(200e6, 0.05, "20% bdp"), Way(cc, 1), 5e9
+# On five paths of 50 to 52 ms rounds leave CUBIC 19 % beside H-TCP, and simulations 25 % (22 to 27).
+TOO_LITTLE = pytest.mark.xfail(strict=True, reason="rounds leave CUBIC 6 % of the link too little beside H-TCP")
+
+
+@pytest.mark.parametrize("cc", [pytest.param("htcp", marks=TOO_LITTLE), "hstcp", "scalable"])
+def test_round_trips_leave_others_what_simulations_leave_them(cc: str) -> None:
+    way, size = Way(cc, 1), 5e9
+    # Two flows are a matter of chance: the mean of several paths.
+    cases = [Case(way, of_values(200e6, 0.05 + 0.0005 * n, "20% bdp"), seed=n + 1, beside=True) for n in range(5)]
     parts = []
     for in_rounds in (frozenset(), frozenset([way])):
-        (trial,) = Trials(Effort([way], in_rounds, 1, 200.0, 0.0), size, None).make([Case(way, path, beside=True)])
-        parts.append(trial.others_bit_s / (trial.others_bit_s + trial.goodput_bit_s))
-    assert parts[1] == pytest.approx(parts[0], abs=apart)
+        trials = Trials(Effort([way], in_rounds, 1, 200.0, 0.0), size, None).make(cases)
+        parts.append(sum(one.others_bit_s / (one.others_bit_s + one.goodput_bit_s) for one in trials) / len(trials))
+    assert parts[1] == pytest.approx(parts[0], abs=0.05)
+
+
+@pytest.mark.parametrize("cc", ["htcp", "hstcp", "scalable"])
+def test_round_trips_in_queues_of_their_own_are_fair(cc: str) -> None:
+    path, way, size = of_values(200e6, 0.05, "20% bdp"), Way(cc, 1), 5e9
     fair = by_rounds(path, way, size, others=True, fair=True)
     assert fair.others_bit_s / (fair.others_bit_s + fair.goodput_bit_s) == pytest.approx(0.5, abs=0.03)
 
