@@ -54,14 +54,13 @@ impl Sender {
             (srtt, 1) => srtt * 2 + MAX_ACK_DELAY,
             (srtt, _) => srtt * 2 + self.settings.timer_margin,
         };
-        let expiry = match self.board.front() {
+        let left = match self.board.front() {
             Some(oldest) if sent && self.settings.timer_margin > Time::ZERO => {
-                Some(oldest.sent_at + self.rtt.rto()).filter(|&expiry| expiry > now)
+                (oldest.sent_at + self.rtt.rto()).since(now)
             }
-            _ => None,
+            _ => Time::ZERO,
         };
-        let pto = expiry.map_or(pto, |expiry| pto.min(expiry - now));
-        let due = self.expiry(pto, now);
+        let due = self.expiry(if left > Time::ZERO { pto.min(left) } else { pto }, now);
         self.timer.set_loss_probe(due);
     }
 

@@ -113,8 +113,9 @@ impl Sender {
     /// Validates the window. One that was not for five minutes is halved, but for the initial window, and ssthresh remembers three quarters of it
     /// (section 4.4.3); and so for each five minutes more.
     pub(super) fn validate(&mut self, now: Time) {
-        while let Some(validation) = &mut self.validation {
-            let cwnd = (self.controller.cwnd() * f64::from(self.settings.mss)) as u64;
+        loop {
+            let cwnd = self.bytes(self.controller.cwnd());
+            let Some(validation) = &mut self.validation else { return };
             if validation.validate(cwnd, self.rtt.srtt(), now) || now <= validation.until + KEPT {
                 return;
             }
