@@ -13,6 +13,8 @@ use crate::slow_start::SlowStart;
 const MIN_SSTHRESH: f64 = 2.0;
 /// RFC 5681, section 3.1: the loss window is one segment.
 const LOSS_WINDOW: f64 = 1.0;
+/// By which a computed number of segments may fall short of a whole number that it is.
+const ROUNDING: f64 = 1e-9;
 
 /// Whether the window is a real number or, as in kernels, an integer with a counter of ACKs.
 ///
@@ -50,8 +52,10 @@ struct State {
     window: Window,
     algorithm: AnyAlgorithm,
     slow_start: SlowStart,
-    /// With whole windows: accumulated growth of less than a segment (a kernel's `cwnd_cnt / cwnd`).
+    /// With whole windows: accumulated growth of less than a segment (a kernel's `snd_cwnd_cnt / snd_cwnd`).
     fraction: f64,
+    /// If the last ACK let the window grow, by how much of a segment for each one acknowledged; otherwise zero.
+    rate: f64,
     /// The rate that a governor paces at, in bytes per second; zero: none.
     pacing_rate: f64,
 }
@@ -60,6 +64,21 @@ impl State {
     fn limits(&self) -> Limits {
         let Window { cwnd, ssthresh } = self.window;
         Limits { cwnd, ssthresh, pacing_rate: self.pacing_rate, requests: 0 }
+    }
+
+    /// Whole segments of `growth` at an ACK of `segments`, and of what waits. Kernels count what was acknowledged: what one segment of
+    /// growth leaves over is a smaller share of the next where that takes more of it, as one does in a larger window (Linux,
+    /// net/ipv4/tcp_cong.c, `tcp_cong_avoid_ai`).
+    fn whole(&mut self, growth: f64, segments: f64) -> f64 {
+        let rate = growth / segments;
+        if rate > 0.0 && self.rate > 0.0 {
+            self.fraction *= (rate / self.rate).clamp(1.0 - 1.0 / self.window.cwnd, 1.0);
+        }
+        self.fraction += growth;
+        let whole = libm::trunc(self.fraction + ROUNDING);
+        self.fraction -= whole;
+        self.rate = if whole > 0.0 { rate } else { 0.0 };
+        whole
     }
 
     fn set(&mut self, limits: Limits) {
@@ -88,7 +107,7 @@ impl Controller {
         initial_window: f64,
     ) -> Self {
         let window = Window { cwnd: initial_window.max(LOSS_WINDOW), ssthresh: f64::INFINITY };
-        let state = State { window, algorithm, slow_start, fraction: 0.0, pacing_rate: 0.0 };
+        let state = State { window, algorithm, slow_start, fraction: 0.0, rate: 0.0, pacing_rate: 0.0 };
         Self { state, quantisation, abe: false, before: None }
     }
 
@@ -234,16 +253,11 @@ impl Controller {
     fn grow(&mut self, growth: f64, most: f64) {
         // Where a rule divides by zero, the window is unchanged.
         let growth = if growth.is_finite() { growth.min(most) } else { 0.0 };
-        let State { window, fraction, .. } = &mut self.state;
         let growth = match self.quantisation {
             Quantisation::None => growth,
-            Quantisation::RoundUp | Quantisation::RoundDown => {
-                *fraction += growth;
-                let whole = libm::trunc(*fraction);
-                *fraction -= whole;
-                whole
-            }
+            Quantisation::RoundUp | Quantisation::RoundDown => self.state.whole(growth, most),
         };
+        let window = &mut self.state.window;
         window.cwnd = (window.cwnd + growth).max(LOSS_WINDOW);
     }
 
@@ -439,6 +453,27 @@ mod tests {
             History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
         history.ack(1.0).window_is(101.0);
         history.ack(1.0).window_is(102.0);
+    }
+
+    #[test]
+    fn a_window_of_n_is_complete_with_n_acks() {
+        // The sum of n times 1/n is below 1 for many n; kernels count in integers, and what ACKs of two segments leave over counts
+        // for one in a window of any size.
+        let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(2.0);
+        for window in 2..1000 {
+            history.acks(window - 1, 1.0).window_is(f64::from(window));
+            history.ack(1.0).window_is(f64::from(window + 1));
+        }
+        let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(3.0);
+        let (mut window, mut count) = (3, 0);
+        for _ in 0..100_000 {
+            history.ack(2.0);
+            count += 2;
+            if count >= window {
+                (count, window) = (count - window, window + 1);
+            }
+            history.window_is(f64::from(window));
+        }
     }
 
     #[test]
