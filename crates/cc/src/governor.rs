@@ -149,7 +149,8 @@ pub fn nanos(time: Time) -> u64 {
 /// What happens beside ACKs and reductions (`enum elephan_cc_event`; Linux's `tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The first data after an idle time, in which nothing was in flight.
+    /// The first data after an idle time, in which nothing was in flight; where undo is Linux's, also a retransmission when
+    /// nothing is in flight.
     Start,
     /// As before, and the endpoint has reduced cwnd to a restart window.
     Restart,

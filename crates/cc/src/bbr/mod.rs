@@ -609,8 +609,8 @@ impl Governor for Bbr {
     }
 
     fn event(&mut self, limits: &mut Limits, report: &Report, event: Event) -> Result<(), Fault> {
-        // Section 5.4.1: the application has sent nothing for a while.
-        if matches!(event, Event::Start | Event::Restart) {
+        // Section 5.4.1: the application has sent nothing for a while, and all is acknowledged.
+        if matches!(event, Event::Start | Event::Restart) && report.snd_una == report.snd_nxt {
             self.idle_restart = true;
             self.aggregation_begin = report.now_ns as f64 / 1e9;
             if self.phase.is_probe_bw() {

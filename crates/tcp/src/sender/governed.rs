@@ -17,6 +17,8 @@ pub struct Governed {
     state: State,
     /// Whether the reduction that the current state answers was undone.
     undone: bool,
+    /// Whether its end was told.
+    ended: bool,
     delivered: Counts,
     /// Where the scoreboard began when the last ACK was processed.
     first: u64,
@@ -50,6 +52,7 @@ impl Governed {
         Self {
             state: State::Open,
             undone: false,
+            ended: false,
             delivered: Counts::default(),
             first: 0,
             prior_in_flight: 0,
@@ -147,20 +150,29 @@ impl Sender {
         if self.governed.is_none() {
             return;
         }
+        self.tell_reduction_end(now);
         let state = self.state();
         let Some(governed) = &mut self.governed else { return };
-        let undone = std::mem::take(&mut governed.undone);
-        if state == governed.state {
+        let ended = std::mem::take(&mut governed.ended);
+        governed.undone = false;
+        if state != std::mem::replace(&mut governed.state, state) || ended {
+            self.tell(Told::State, now);
+        }
+    }
+
+    /// Tells the governor if the reduction of the state that it was told last has ended, and was not undone: before
+    /// the same ACK begins the next one (Linux, `tcp_end_cwnd_reduction`).
+    #[inline(never)]
+    pub(super) fn tell_reduction_end(&mut self, now: Time) {
+        let state = self.state();
+        let Some(governed) = &mut self.governed else { return };
+        let was_reduced = matches!(governed.state, State::Recovery | State::Cwr);
+        let ends = was_reduced && !governed.ended && matches!(state, State::Open | State::Disorder);
+        if !ends || governed.undone {
             return;
         }
-        let was_reduced = matches!(governed.state, State::Recovery | State::Cwr);
-        if was_reduced && matches!(state, State::Open | State::Disorder) && !undone {
-            self.tell(Told::Event(Event::EndCwr), now);
-        }
-        if let Some(governed) = &mut self.governed {
-            governed.state = state;
-        }
-        self.tell(Told::State, now);
+        governed.ended = true;
+        self.tell(Told::Event(Event::EndCwr), now);
     }
 
     /// A congestion event.

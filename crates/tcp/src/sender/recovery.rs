@@ -41,6 +41,13 @@ impl Sender {
         let unanswered = lost.is_some_and(|offset| offset >= self.last_reduction.until)
             || lost_again.is_some_and(|number| is_later(number, self.last_reduction.transmission));
         let next = self.space.next;
+        if let Phase::Cwr { until, .. } = self.phase
+            && self.space.una > until
+        {
+            // A further loss is another reduction.
+            self.phase = Phase::OPEN;
+            self.tell_reduction_end(now);
+        }
         match self.phase {
             Phase::Open { .. } if self.board.has_waiting() => {
                 let cwnd = self.controller.cwnd();
@@ -67,14 +74,10 @@ impl Sender {
                 self.phase = Phase::Sack(SackRecovery::new(next, window));
                 self.start_timer(now);
             }
-            Phase::Cwr { until, .. } => {
-                if self.space.una > until {
-                    self.phase = Phase::OPEN;
-                }
-            }
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
+                    self.tell_reduction_end(now);
                     if !self.settings.reduce_again && self.board.lost() > 0 {
                         // What is missing now was sent in the recovery that has ended. A mark in it may have been
                         // answered since.
@@ -86,7 +89,7 @@ impl Sender {
                     }
                 }
             }
-            Phase::Open { .. } | Phase::Reno(_) => {}
+            Phase::Open { .. } | Phase::Cwr { .. } | Phase::Reno(_) => {}
         }
         lost.is_some() || lost_again.is_some()
     }

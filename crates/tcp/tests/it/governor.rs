@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{Script, config, ms, stamped};
 use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, clock};
 use elephan_cc::registry::AnyAlgorithm;
-use elephan_cc::{Cause, Controller, SlowStart, State};
+use elephan_cc::{Cause, Controller, SlowStart, State, Undo};
 use elephan_tcp::{Config, Flags};
 
 /// A call that a governor received.
@@ -246,6 +246,43 @@ fn states_and_events_are_reported_in_order() {
     tcp.ece = false;
     tcp.until(200).ack(10);
     assert_eq!(listener.happened(), [Happened(Event::EndCwr), state(State::Open), begins]);
+}
+
+#[test]
+fn a_reduction_ends_before_the_same_ack_begins_the_next() {
+    // Linux, `tcp_end_cwnd_reduction` and `tcp_enter_cwr`: a mark reduces for a round trip, and at its end, at the first ACK above
+    // what was sent when it began, the next mark does.
+    use Call::{Congestion, Event as Happened};
+    let state = Call::State;
+    let config = Config { ecn: true, window_reduction: elephan_tcp::WindowReduction::Prr, ..config() };
+    let (mut tcp, listener) = listening(config);
+    tcp.ece = true;
+    tcp.until(100).ack(4);
+    tcp.until(200).ack(10);
+    listener.calls();
+    tcp.until(300).ack(11);
+    let next = [Happened(Event::EndCwr), Congestion(Cause::Ecn), state(State::Cwr)];
+    assert_eq!(listener.happened(), next);
+    // So do losses of what was sent in a recovery that ends.
+    let (mut tcp, listener) = listening(Config { reduce_again: false, ..self::config() });
+    tcp.until(100).sack(0, &[1..4]).sack(0, &[1..10]).sends([0, 10, 11, 12, 13]);
+    listener.calls();
+    tcp.until(200).sack(10, &[11..14]);
+    let next = [Happened(Event::EndCwr), Congestion(Cause::Loss), state(State::Recovery)];
+    assert_eq!(listener.happened(), next);
+}
+
+#[test]
+fn a_retransmission_into_nothing_is_a_start_in_linux() {
+    // `tcp_event_data_sent`: after a timeout nothing is in flight.
+    for (undo, starts) in [(Undo::Windows, true), (Undo::State, false)] {
+        let (mut tcp, listener) = listening(Config { undo, ..config() });
+        tcp.sent();
+        listener.calls();
+        tcp.until(1500).sent();
+        let happened = listener.happened();
+        assert_eq!(happened.contains(&Call::Event(Event::Start)), starts, "{happened:?}");
+    }
 }
 
 #[test]

@@ -104,8 +104,9 @@ enum elephan_cc_cause {
 
 /* What happens beside ACKs and reductions (Linux's tcp_ca_event). */
 enum elephan_cc_event {
-	ELEPHAN_CC_EVENT_START = 0,    /* data is about to be sent, and nothing is in flight: after an idle time, or because
-	                                 all was acknowledged; not told for the first data */
+	ELEPHAN_CC_EVENT_START = 0,    /* data is about to be sent, and nothing is in flight: after an idle time, because all was
+	                                 acknowledged or, with tcp.profile = "linux-6", because all is lost (snd_una < snd_nxt); not told
+	                                 for the first data */
 	ELEPHAN_CC_EVENT_RESTART = 1,  /* as before, and the endpoint has reduced cwnd to a restart window */
 	ELEPHAN_CC_EVENT_END_CWR = 2,  /* a fast recovery or the response to a mark has ended: cwnd may be set to ssthresh */
 	ELEPHAN_CC_EVENT_TIMEOUT = 3,  /* the retransmission timer ran out; on_congestion follows, unless the loss is covered already */

@@ -569,7 +569,8 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 
 	PASS_ON(on_ack, state, window, ack)
 	set(c, window, ack);
-	tp->inet_conn.icsk_ca_state = ack->state;
+	/* Linux calls the first two hooks with the state before the ACK (tcp_clean_rtx_queue), which was told already. */
+	tp->inet_conn.icsk_ca_state = c->state_told_ns == ack->now_ns ? c->state_before : ack->state;
 	tp->delivered_mstamp = tp->tcp_mstamp;
 	if (tp->app_limited && after(tp->delivered, tp->app_limited))
 		tp->app_limited = 0;
@@ -588,6 +589,7 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 
 		ops->pkts_acked(SK(c), &sample);
 	}
+	tp->inet_conn.icsk_ca_state = ack->state;
 	if (ops->cong_control) {
 		struct rate_sample rs = rate_sample(c, ack);
 #ifdef ELEPHAN_CONG_CONTROL_OF_FOUR
@@ -599,7 +601,8 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 		ops->cong_control(SK(c), &rs);
 #endif
 	} else {
-		if (!tcp_in_cwnd_reduction(SK(c)) && ack->acked_cumulative)
+		/* Where segments are overtaken, the endpoint lets windows grow at other ACKs, too (tcp_may_raise_cwnd). */
+		if (!tcp_in_cwnd_reduction(SK(c)) && (ack->acked_cumulative || ack->growth > 0))
 			ops->cong_avoid(SK(c), tp->snd_una, ack->acked);
 		update_pacing_rate(c);
 	}
@@ -640,6 +643,9 @@ static void on_state(void *state, struct elephan_cc_window *window, const struct
 	/* After a timeout, when what is lost is known, the window allows one segment more than is in flight. */
 	if (ack->state == ELEPHAN_CC_LOSS && tp->inet_conn.icsk_ca_ops->cong_control)
 		tp->snd_cwnd = ack->in_flight + 1;
+	if (c->state_told_ns != ack->now_ns)
+		c->state_before = tp->inet_conn.icsk_ca_state;
+	c->state_told_ns = ack->now_ns;
 	/* Modules compare the new state with the one before. */
 	CALL(c, set_state, ack->state);
 	tp->inet_conn.icsk_ca_state = ack->state;
@@ -662,8 +668,8 @@ static void on_event(void *state, struct elephan_cc_window *window, const struct
 		tp->snd_ssthresh = tcp_current_ssthresh(SK(c));
 		fallthrough; /* the first data follows */
 	case ELEPHAN_CC_EVENT_START:
-		/* It was idle because it had no data; otherwise all was acknowledged at once. */
-		if (!ack->is_window_limited)
+		/* It was idle because it had no data; otherwise all was acknowledged at once, or is lost. */
+		if (!ack->is_window_limited && ack->snd_una == ack->snd_nxt)
 			tp->app_limited = max(tp->app_limited, 1u);
 		CALL(c, cwnd_event, CA_EVENT_TX_START);
 		CALL(c, cwnd_event_tx_start);
