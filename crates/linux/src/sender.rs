@@ -19,10 +19,10 @@ use crate::socket::{self, Poll};
 
 /// Number of bytes written at once.
 const CHUNK: usize = 64 * 1024;
-/// Maximum number of bytes written and not yet sent. A writer that filled a whole large buffer at once would
-/// occupy its processor for many milliseconds, and keep the emulator from it; this is a few milliseconds of
-/// data at 1 Gbit/s.
-const UNSENT: libc::c_int = 512 * 1024;
+/// Maximum number of bytes written and not yet sent, where `tcp.unsent` says none. A writer that filled a whole large
+/// buffer at once would occupy its processor for many milliseconds, and keep the emulator from it; this is a few
+/// milliseconds of data at 1 Gbit/s.
+const UNSENT: u64 = 512 << 10;
 /// Maximum length of a wait, so that a stop is noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
@@ -217,7 +217,8 @@ impl<'a> Sender<'a> {
             &made,
             room.unwrap_or_else(|| plan.buffer(flow) as usize),
         )?;
-        set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &[UNSENT])?;
+        let unsent = flow.tcp.unsent.map_or(UNSENT, |bytes| bytes.get().min(1 << 30));
+        set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &[unsent as libc::c_int])?;
         socket::set_dscp(&made, flow.dscp)?;
         socket::set_packet(&made, flow.tcp.packet.get(), self.mtu)?;
         if flow.tcp.pacing {

@@ -68,6 +68,7 @@ fn of_connection(all: Config, one: &Config) -> Config {
         packet: one.packet,
         initial_window: one.initial_window,
         pacing: one.pacing,
+        unsent: one.unsent,
         send_buffer: one.send_buffer,
         receive_buffer: one.receive_buffer,
         first_receive_window: one.first_receive_window,

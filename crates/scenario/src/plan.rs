@@ -100,8 +100,8 @@ impl Plan {
     }
 
     /// A receive window that grows is that of a socket with that buffer, where the scenario sets no other bound. A kernel's buffer is twice
-    /// that, of which it expects half for itself, so that the whole is offered after the SYN (Linux from 6.10 on, net/ipv4/tcp_output.c,
-    /// `tcp_select_initial_window`). The first segment shows how much it is (net/ipv4/tcp_input.c, `tcp_measure_rcv_mss`), and the
+    /// that, of which it expects half for itself, so that the whole but for a segment is offered after the SYN (Linux from 6.10 on,
+    /// net/ipv4/tcp_input.c, `tcp_init_buffer_space`). The first segment shows how much it is (net/ipv4/tcp_input.c, `tcp_measure_rcv_mss`), and the
     /// window grows to what is left.
     pub(crate) fn bound_growing_windows(&mut self) {
         let mut before: Option<Arc<Config>> = None;
@@ -110,11 +110,12 @@ impl Plan {
             let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
             if grows && flow.tcp.receive_buffer.is_none() {
                 let first = self.buffer(flow);
-                let payload = u64::from(flow.tcp.mss());
-                let ratio = (payload << 8) / (payload + OVERHEAD);
                 let bounded = Config {
-                    first_receive_window: Some(Bytes::new(first)),
-                    receive_buffer: Some(Bytes::new((2 * first * ratio) >> 8)),
+                    first_receive_window: Some(Bytes::new(first - u64::from(flow.tcp.mss()))),
+                    receive_buffer: Some(Bytes::new(elephan_tcp::window_of_memory(
+                        2 * first,
+                        flow.tcp.mss(),
+                    ))),
                     ..*flow.tcp
                 };
                 flow.tcp = before.filter(|before| **before == bounded).unwrap_or_else(|| Arc::new(bounded));
@@ -124,10 +125,6 @@ impl Plan {
         (self.flows, self.crowds) = (flows, crowds);
     }
 }
-
-/// Memory of a segment in Linux besides its payload, in bytes: the descriptor and a small head (include/linux/skbuff.h,
-/// `SKB_TRUESIZE`; net/core/skbuff.c, `SKB_SMALL_HEAD_CACHE_SIZE`).
-const OVERHEAD: u64 = 256 + 576;
 
 /// A link in one direction.
 #[derive(Clone, Debug)]

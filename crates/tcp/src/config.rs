@@ -200,7 +200,7 @@ elephan_units::with_defaults! {
         pub segments: u8 = 2,
         /// Maximum delay of an ACK (500 ms in RFC 5681; 40 to 200 ms in Linux).
         pub timeout: Time = Time::from_millis(200),
-        /// Number of segments at the start of a connection that are acknowledged without delay ("quick
+        /// Number of segments that are acknowledged without delay at the start of a connection, and after a duplicate ("quick
         /// ACKs").
         pub quick: u32 = 0,
         /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms,
@@ -211,6 +211,9 @@ elephan_units::with_defaults! {
         /// acknowledged at once, because its window may be small (Linux, net/ipv4/tcp_input.c, `__tcp_ecn_check_ce` and
         /// `tcp_ecn_accept_cwr`).
         pub quick_marks: bool = false,
+        /// At an end that has sent no data, a segment with PSH or a short one is acknowledged as soon as all that arrived is read
+        /// (Linux, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss`, and tcp.c, `__tcp_cleanup_rbuf`).
+        pub read: bool = false,
     }
 }
 
@@ -310,6 +313,12 @@ elephan_units::with_defaults! {
         /// because it comes from a short queue; a loss leaves what it does without. Other algorithms have no such factor. Linux
         /// does not have it.
         pub abe: bool = false,
+        /// The ACK that ends the handshake goes alone, because the application writes when it is connected (Linux); else the first
+        /// data carries it.
+        pub confirm_alone: bool = false,
+        /// The application writes when less than half of this is unsent, and until this is reached (Linux,
+        /// `TCP_NOTSENT_LOWAT`): the last segment of such a write has PSH. None: all that there is to send is written at once.
+        pub unsent: Option<Bytes> = None,
         /// Maximum unacknowledged bytes of the sender; none means no limit.
         pub send_buffer: Option<Bytes> = None,
         /// The send buffer begins at 16 KiB and follows `cwnd`, as twice the memory that Linux expects of that many segments,
@@ -425,6 +434,7 @@ impl Config {
             &0,
         );
         for (key, buffer) in [
+            ("unsent", self.unsent),
             ("send_buffer", self.send_buffer),
             ("receive_buffer", self.receive_buffer),
             ("first_receive_window", self.first_receive_window),

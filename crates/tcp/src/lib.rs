@@ -54,6 +54,7 @@ pub use config::{
     WindowReduction,
 };
 pub use endpoint::Endpoint;
+pub use receiver::window_of_memory;
 pub use report::{Counters, Snapshot};
 pub use segment::{Burst, Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
 pub use stack::Stack;

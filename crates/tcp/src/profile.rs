@@ -28,7 +28,11 @@ impl Profile {
                     quick: 16,
                     compress: true,
                     quick_marks: true,
+                    read: true,
                 },
+                confirm_alone: true,
+                // That of Elephan's own hosts on a kernel.
+                unsent: Some(Bytes::new(512 << 10)),
                 send_buffer_tuning: true,
                 // The largest window of a SYN.
                 first_receive_window: Some(Bytes::new(65_535)),
@@ -56,6 +60,7 @@ impl Profile {
                     quick: 8,
                     compress: false,
                     quick_marks: false,
+                    read: false,
                 },
                 // tcp_init_cwnd (RFC 2414) with an MSS of 1096 to 1460 bytes.
                 initial_window: 3,

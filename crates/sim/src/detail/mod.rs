@@ -52,7 +52,7 @@ impl<'a> Detail<'a> {
             link: event.link.unwrap_or(UNKNOWN),
             seq: event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }),
             bytes: event.segment.map_or(0, |s| u32::from(s.len)),
-            cwnd_segments: sender.map_or(f64::NAN, |sender| sender.controller().cwnd()),
+            cwnd_segments: sender.map_or(f64::NAN, Endpoint::cwnd),
             ssthresh_segments: sender.map_or(f64::NAN, |sender| sender.controller().ssthresh()),
         });
     }

@@ -81,6 +81,11 @@ impl Endpoint {
                 self.ecn &= segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
                 self.establish(now);
                 self.receiver.ack_now = true;
+                if self.stack.config.confirm_alone
+                    && let Some(sending) = &mut self.sending
+                {
+                    sending.sender.hold_once();
+                }
             }
             // If we sent a SYN of our own, this is a simultaneous open.
             State::Listen | State::SynSent if syn && !segment.flags.contains(Flags::ACK) => {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use elephan_cc::Controller;
 use elephan_units::Time;
 
-use crate::config::Recovery;
+use crate::config::{Recovery, SsthreshBase};
 use crate::receiver::Receiver;
 use crate::report::{Counters, Snapshot};
 use crate::segment::Segment;
@@ -351,10 +351,14 @@ impl Endpoint {
         }
     }
 
-    /// The congestion window, in segments.
+    /// The congestion window, in segments: that of congestion control, or where reductions begin with the window, as in Linux, what a
+    /// proportional reduction leaves of it.
     #[inline]
     pub fn cwnd(&self) -> f64 {
-        self.controller().cwnd()
+        match self.sender() {
+            Some(sender) if self.stack.config.ssthresh_base == SsthreshBase::Cwnd => sender.cwnd(),
+            _ => self.controller().cwnd(),
+        }
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

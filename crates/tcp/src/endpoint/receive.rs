@@ -58,7 +58,7 @@ impl Endpoint {
             let echoed = self.timestamps.then_some(segment.ts_ecr);
             let taken = sender.on_plain_ack(offset, window, echoed, counters, now);
             if taken {
-                sender.tune_buffer();
+                sender.make_room();
             }
             taken
         };
@@ -80,7 +80,22 @@ impl Endpoint {
             return false;
         }
         let echo = self.age_of_echo(segment, now);
-        self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now)
+        let taken =
+            self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
+        if taken && self.receiver.hurries_reads {
+            self.note_push(segment);
+        }
+        taken
+    }
+
+    /// Data arrived where what was read is acknowledged. Linux does so unless the two ends answer each other (pingpong).
+    #[inline(never)]
+    fn note_push(&mut self, segment: &Segment) {
+        let is_answered = self.sender().is_some_and(|sender| sender.space().next > 0);
+        let ends = segment.flags.contains(Flags::PSH) || u32::from(segment.len) < self.receiver.mss();
+        if ends && !is_answered {
+            self.receiver.on_push();
+        }
     }
 
     /// What [`Endpoint::on_segment`] does, by the rules for any segment.
@@ -215,6 +230,9 @@ impl Endpoint {
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
         self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
+        if self.receiver.hurries_reads && segment.len > 0 {
+            self.note_push(segment);
+        }
     }
 
     /// Whether ACKs echo whether the last segment was marked, instead of that any was.
@@ -282,6 +300,6 @@ impl Endpoint {
         };
         let Sending { sender, counters } = self.sending();
         sender.on_ack(&ack, counters, now);
-        sender.tune_buffer();
+        sender.make_room();
     }
 }

@@ -75,7 +75,11 @@ impl Endpoint {
             if self.sack && self.receiver.has_blocks() {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
                 let blocks = if self.timestamps { 3 } else { 4 };
-                segment.sack = self.receiver.take_blocks(self.irs.wrapping_add(1), blocks);
+                let origin = self.irs.wrapping_add(1);
+                segment.sack = match self.receiver.take_early(origin, blocks) {
+                    Some(early) => early,
+                    None => self.receiver.take_blocks(origin, blocks),
+                };
             }
             self.receiver.acknowledged();
             return Some(segment);

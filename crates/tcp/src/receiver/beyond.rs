@@ -3,13 +3,14 @@
 use super::sack::RecentRuns;
 use crate::runs::Runs;
 use crate::segment::SackBlocks;
-use crate::sequence;
 
 /// Data received beyond a hole, and duplicate data that was not reported yet.
 #[derive(Clone, Debug, Default)]
 pub struct Beyond {
     /// As offsets.
     runs: Runs,
+    /// Bytes in them.
+    pub bytes: u64,
     /// The runs that changed last, most recent first (RFC 2018, section 4).
     recent: RecentRuns,
     /// Duplicate data that was not reported yet (RFC 2883).
@@ -35,6 +36,7 @@ impl Beyond {
             && left <= next
         {
             self.runs.pop_first();
+            self.bytes -= end - left;
             if left < right && doubled.is_none() {
                 doubled = Some((left, end.min(right)));
             }
@@ -48,8 +50,13 @@ impl Beyond {
     #[inline]
     pub fn insert(&mut self, left: u64, right: u64) -> ((u64, u64), Option<(u64, u64)>) {
         let doubled = self.runs.overlapping(left, right).map(|run| (left.max(run.0), right.min(run.1)));
-        let merged = self.runs.insert(left, right, |_, _| ());
+        let merged = self.runs.insert(left, right, |left, right| self.bytes += right - left);
         (merged, doubled)
+    }
+
+    /// The runs that changed last.
+    pub fn recent(&self) -> RecentRuns {
+        self.recent
     }
 
     /// `run` changed: it is reported first.
@@ -75,8 +82,6 @@ impl Beyond {
     /// The SACK blocks of an ACK: a duplicate first, then the runs that changed last.
     pub fn take_blocks(&mut self, blocks: &mut SackBlocks, origin: u32, at_most: usize) {
         let duplicate = self.duplicate.take();
-        for &(left, right) in duplicate.iter().chain(self.recent.as_slice()).take(at_most) {
-            blocks.push(sequence::wire(left, origin), sequence::wire(right, origin));
-        }
+        self.recent.push_to(blocks, duplicate, origin, at_most);
     }
 }

@@ -3,6 +3,8 @@
 
 use elephan_units::Time;
 
+use super::sack::RecentRuns;
+
 /// Number of reports that are sent at once after each advance: the sender's DupThresh
 /// (`TCP_FASTRETRANS_THRESH`).
 const AT_ONCE: u8 = 3;
@@ -22,6 +24,8 @@ pub struct Compression {
     sent: u8,
     /// Number of reports held back.
     pub held: u8,
+    /// What was held back and is told now, without what arrived last.
+    pub early: Option<RecentRuns>,
     /// The round-trip time of the handshake; zero if it gave none.
     pub rtt: Time,
 }

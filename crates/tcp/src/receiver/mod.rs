@@ -24,6 +24,17 @@ const SHORTEST_THAT_GROWS: u64 = 128;
 /// Linux (net/ipv4/tcp_input.c, `TCP_SACK_BLOCKS_EXPECTED`): number of blocks that an ACK is trusted to report.
 const BLOCKS_EXPECTED: usize = 2;
 
+/// Memory of a segment in Linux besides its payload, in bytes: the descriptor and a small head (include/linux/skbuff.h,
+/// `SKB_TRUESIZE`; net/core/skbuff.c, `SKB_SMALL_HEAD_CACHE_SIZE`).
+const OVERHEAD: u64 = 256 + 576;
+
+/// The window that Linux offers for this memory of its buffer, in bytes, where full segments have a payload of `mss`
+/// (include/net/tcp.h, `tcp_win_from_space`, with the ratio of `tcp_measure_rcv_mss`).
+pub fn window_of_memory(memory: u64, mss: u32) -> u64 {
+    let payload = u64::from(mss);
+    (memory * ((payload << 8) / (payload + OVERHEAD))) >> 8
+}
+
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -62,7 +73,13 @@ pub struct Receiver {
     delayed_ack_segments: u8,
     mss: u32,
     delayed_ack_timeout: Time,
+    /// Whether what ends a write is acknowledged when it is read.
+    pub hurries_reads: bool,
+    /// Whether such a segment has arrived since the last ACK.
+    pushed: bool,
     quick_left: u32,
+    /// So many segments are acknowledged at once after a duplicate.
+    quick: u8,
     /// When a delayed ACK is due; `Time::MAX` if none is pending.
     pub deadline: Time,
     /// Whether an ACK must be sent now.
@@ -108,7 +125,10 @@ impl Receiver {
             delayed_ack_segments: config.delayed_ack.segments.max(1),
             mss: config.mss(),
             delayed_ack_timeout: config.delayed_ack.timeout,
+            hurries_reads: config.delayed_ack.read,
+            pushed: false,
             quick_left: config.delayed_ack.quick,
+            quick: config.delayed_ack.quick.min(u8::MAX.into()) as u8,
             deadline: Time::MAX,
             ack_now: false,
         }
@@ -206,13 +226,18 @@ impl Receiver {
     }
 
     /// A segment of `len` bytes arrived: the window grows by two segments, and the segment is acknowledged at
-    /// once (Linux, net/ipv4/tcp_input.c, `tcp_grow_window`, for a segment whose memory is in proportion to
-    /// its payload).
+    /// once (Linux, net/ipv4/tcp_input.c, `tcp_grow_window`). What waits beyond a hole takes room, and so does the segment if it is in order: another is charged
+    /// later. Segments are not merged, as in a kernel that has them from a sender on the same host.
     #[inline(never)]
-    fn grow_window(&mut self, len: u64) {
-        let room = self.window.saturating_sub(self.unread).saturating_sub(self.threshold);
+    fn grow_window(&mut self, left: u64, len: u64) {
+        let in_order = if left <= self.next { len } else { 0 };
+        let waiting = in_order + self.beyond.as_ref().map_or(0, |beyond| beyond.bytes);
+        let memory = waiting + waiting.div_ceil(self.mss.into()) * OVERHEAD;
+        let taken = u64::from(self.unread) + window_of_memory(memory, self.mss);
+        let free = u64::from(self.window).saturating_sub(taken);
+        let room = free.saturating_sub(self.threshold.into());
         if room > 0 {
-            self.threshold += u64::from(room).min(2 * len.max(u64::from(self.mss))) as u32;
+            self.threshold += room.min(2 * len.max(u64::from(self.mss))) as u32;
             self.grown = self.rounded(self.threshold);
             self.quick_left |= 1;
         }
@@ -259,7 +284,21 @@ impl Receiver {
         // A window that had less than a full segment has opened: the sender waits for this update.
         let was_closed = self.advertised < self.next + u64::from(self.mss);
         self.ack_now |= was_closed && self.opens_by() >= self.step();
+        if taken > 0 {
+            self.acknowledge_read();
+        }
         taken
+    }
+
+    /// A segment has arrived that ends a write: it is acknowledged as soon as everything is read.
+    pub fn on_push(&mut self) {
+        self.pushed = true;
+        self.acknowledge_read();
+    }
+
+    /// Acknowledges what was read, if a write ends in it, and everything that has arrived was.
+    fn acknowledge_read(&mut self) {
+        self.ack_now |= self.pushed && self.deadline < Time::MAX && self.unread == 0 && !self.has_holes();
     }
 
     /// Payload `[left, right)` arrived, with the FIN at `right` if `fin` is set. `echo` is the age of the
@@ -287,7 +326,7 @@ impl Receiver {
         if self.threshold < self.window
             && if in_order { right - left >= SHORTEST_THAT_GROWS } else { self.sack }
         {
-            self.grow_window(right - left);
+            self.grow_window(left, right - left);
         }
         if in_order {
             self.receive_in_order(left, end, now);
@@ -301,6 +340,8 @@ impl Receiver {
     /// 2883).
     pub fn report_duplicate(&mut self, left: u64, end: u64) {
         self.ack_now = true;
+        // Linux, net/ipv4/tcp_input.c, `tcp_data_queue`: an ACK may have been lost, or was late.
+        self.hurry(self.quick.into());
         if !self.dsack || left == end {
             return;
         }
@@ -387,7 +428,14 @@ impl Receiver {
         if self.deadline == Time::MAX || is_first {
             reports.held = 0;
         }
-        if reports.held > 0 && beyond.place(run) >= BLOCKS_EXPECTED || beyond.duplicate.is_some() {
+        if reports.held > 0 && beyond.place(run) >= BLOCKS_EXPECTED {
+            // Linux (`tcp_sack_compress_send_ack`): what is held back is told before this run takes a place among the blocks. The
+            // ACK that is due for this run counts as sent (`tcp_ack_snd_check`): the next one tells of it.
+            reports.early = Some(beyond.recent());
+            reports.held = 0;
+            self.acknowledged();
+            self.ack_now = true;
+        } else if beyond.duplicate.is_some() {
             self.ack_now = true;
         } else if self.quick_left > 0 {
             self.quick_left -= 1;
@@ -395,6 +443,15 @@ impl Receiver {
         } else {
             self.report(now);
         }
+    }
+
+    /// The SACK blocks of an ACK that does not tell of what arrived last.
+    #[inline(never)]
+    pub fn take_early(&mut self, origin: u32, at_most: usize) -> Option<SackBlocks> {
+        let runs = self.compression.as_mut()?.early.take()?;
+        let mut blocks = SackBlocks::default();
+        runs.push_to(&mut blocks, None, origin, at_most);
+        Some(blocks)
     }
 
     /// Whether the ACK of data that moved the left edge by `advance`, and left holes, may be held back.
@@ -453,7 +510,7 @@ impl Receiver {
 
     /// An acknowledgment was sent, alone or with data.
     pub fn acknowledged(&mut self) {
-        self.ack_now = false;
+        (self.ack_now, self.pushed) = (false, false);
         self.deadline = Time::MAX;
         self.unacknowledged = 0;
     }

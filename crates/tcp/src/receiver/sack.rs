@@ -1,5 +1,8 @@
 //! The runs that SACK blocks report (RFC 2018, section 4): those that changed last, most recent first.
 
+use crate::segment::SackBlocks;
+use crate::sequence;
+
 /// Up to four runs of offsets `[left, right)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecentRuns {
@@ -45,6 +48,19 @@ impl RecentRuns {
             }
         }
         self.count = kept as u8;
+    }
+
+    /// Appends the SACK blocks of an ACK: a `duplicate` first, then these runs.
+    pub fn push_to(
+        &self,
+        blocks: &mut SackBlocks,
+        duplicate: Option<(u64, u64)>,
+        origin: u32,
+        at_most: usize,
+    ) {
+        for &(left, right) in duplicate.iter().chain(self.as_slice()).take(at_most) {
+            blocks.push(sequence::wire(left, origin), sequence::wire(right, origin));
+        }
     }
 
     /// The runs, most recent first.

@@ -204,7 +204,11 @@ impl Sender {
         Self {
             controller: controller.fresh(seed),
             settings,
-            space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get), config.send_buffer_tuning),
+            space: SendSpace::new(
+                config.send_buffer.map_or(u64::MAX, Bytes::get),
+                config.send_buffer_tuning,
+                config.unsent.map(Bytes::get),
+            ),
             board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
             rtt: Rtt::new(config.rto_min, config.rto_variance_min),
             timer: Timer::new(),
@@ -266,6 +270,13 @@ impl Sender {
         if self.space.is_tuned() {
             self.space.tune_buffer(self.controller.cwnd(), self.settings.mss);
         }
+    }
+
+    /// An ACK was processed, and what the one before released is sent: the send buffer follows `cwnd`, and the application writes on.
+    #[inline]
+    pub fn make_room(&mut self) {
+        self.tune_buffer();
+        self.space.refill(self.settings.mss);
     }
 
     /// The round-trip estimator.

@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// The fast path of [`Sender::poll`] and of the calls that follow it at this time: sends the full segments of
-    /// new data that may leave now, but for the last that is written, which has a flag. Returns the first of them,
+    /// new data that may leave now, but for the last of a write, which has a flag. Returns the first of them,
     /// their number, and whether nothing follows them now, because the window is the limit; or `None`, with nothing
     /// changed, unless there are any and:
     ///
@@ -132,7 +132,7 @@ impl Sender {
         let offset = self.space.next;
         let admitted = (self.allowance() as u64).saturating_sub(self.in_flight());
         let room = self.space.limit().saturating_sub(offset);
-        let written = self.space.written.saturating_sub(offset);
+        let written = self.space.push().saturating_sub(offset);
         let most = self.settings.burst_limit.saturating_sub(self.burst);
         let bytes = admitted.min(room).min(written.saturating_sub(1));
         // Most bursts are of one or two segments, and a division takes longer than the rest.
@@ -260,8 +260,8 @@ impl Sender {
             (len, fin) = (self.space.small_room()?, false);
         }
         let bytes = u64::from(len);
-        if self.board.is_empty() {
-            self.resume(now);
+        if self.board.is_empty() && !self.resume(now) {
+            return None;
         }
         if !self.window_admits(bytes) {
             self.note_usage(true);
@@ -282,7 +282,10 @@ impl Sender {
         self.space.next += u64::from(len) + u64::from(fin);
         self.note_sent(id, self.space.next, is_first, now);
         self.note_usage(false);
-        let push = self.space.next >= self.space.written;
+        let push = self.space.next >= self.space.push();
+        if push {
+            self.space.end_write();
+        }
         Transmission {
             offset,
             len,
@@ -328,6 +331,10 @@ impl Sender {
             // for that segment.
             self.start_timer(now);
         }
+        if self.undoes_as_linux() && self.segments_in_flight() == 0 {
+            // Linux (`tcp_event_data_sent`): after a timeout, too.
+            self.tell_event(Event::Start, now);
+        }
         let is_first = self.validation.is_some() && !self.board.was_retransmitted(id);
         let record = self.board.retransmit(id, now);
         if is_first {
@@ -347,12 +354,15 @@ impl Sender {
         }
     }
 
-    /// Data is to be sent, and nothing is in flight.
-    fn resume(&mut self, now: Time) {
+    /// Data is to be sent, and nothing is in flight. Returns whether it may be, or something goes before the first.
+    fn resume(&mut self, now: Time) -> bool {
         if self.last_sent == Time::MAX {
+            if std::mem::take(&mut self.space.holds) {
+                return false;
+            }
             self.tell_start(now);
             self.last_sent = now;
-            return;
+            return true;
         }
         let idle = now.since(self.last_sent);
         self.controller.resume(idle);
@@ -371,6 +381,12 @@ impl Sender {
         let restarts = restarts && changes;
         self.tell_event(if restarts { Event::Restart } else { Event::Start }, now);
         self.last_sent = now;
+        true
+    }
+
+    /// Something is to be sent before the first data: the next poll gives none.
+    pub fn hold_once(&mut self) {
+        self.space.holds = true;
     }
 
     /// Records how much of the window is used; `limited` says that data waits for the window.

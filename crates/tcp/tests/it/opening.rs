@@ -30,6 +30,19 @@ fn three_segments_open_a_connection() {
 }
 
 #[test]
+fn the_last_ack_goes_alone_where_the_application_writes_after_it() {
+    // Linux, `tcp_rcv_synsent_state_process`: the ACK is sent before the application is told that it is connected.
+    for confirm_alone in [false, true] {
+        let mut tcp = Script::connecting(&Config { confirm_alone, ..config() });
+        tcp.take_bare(1);
+        tcp.write(3);
+        tcp.receive(tcp.syn_ack());
+        tcp.take_bare(usize::from(confirm_alone));
+        tcp.sends([0, 1, 2]);
+    }
+}
+
+#[test]
 fn a_lost_syn_is_sent_again() {
     // SYN retransmission: 1, 2, 4 s (RFC 6298, section 2.1). No RTT sample (Karn), a first timeout of 3 s
     // (section 5.7), and after more than one loss a window of one segment (RFC 6928, section 2).
