@@ -144,8 +144,7 @@ class Cell:
         sim, kernel = self.mean(SHARE, "sim"), self.mean(SHARE, "kernel")
         if sim is None or kernel is None:
             return ""
-        difference = self.difference(SHARE).scaled(SHARE.factor).text(SHARE.digits)
-        return f"{SHARE.factor * sim:.{SHARE.digits}f} / {SHARE.factor * kernel:.{SHARE.digits}f} ({difference})"
+        return f"{sim:.{SHARE.digits}f} / {kernel:.{SHARE.digits}f} ({self.difference(SHARE).text(SHARE.digits)})"
 
 
 def read(scenario: Scenario, folder: Path) -> list[Cell]:

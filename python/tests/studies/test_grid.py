@@ -56,7 +56,7 @@ def test_a_cell_says_what_differs_and_what_is_open():
 
 
 def test_of_several_flows_the_share_of_the_first_is_told():
-    assert cell(grid.SHARE, [0.5, 0.6], [0.5, 0.5]).share == "55.0 / 50.0 (5.0 ± 63.5)"
+    assert cell(grid.SHARE, [50.0, 60.0], [50.0, 50.0]).share == "55.0 / 50.0 (5.0 ± 63.5)"
     assert cell(grid.SHARE, [None], [None]).share == ""
 
 
