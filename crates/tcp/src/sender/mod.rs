@@ -265,7 +265,6 @@ impl Sender {
     }
 
     /// The send buffer follows `cwnd`, if it is tuned.
-    #[inline]
     pub fn tune_buffer(&mut self) {
         if self.space.is_tuned() {
             self.space.tune_buffer(self.controller.cwnd(), self.settings.mss);
@@ -275,6 +274,13 @@ impl Sender {
     /// An ACK was processed, and what the one before released is sent: the send buffer follows `cwnd`, and the application writes on.
     #[inline]
     pub fn make_room(&mut self) {
+        if self.space.has_socket() {
+            self.fill_socket();
+        }
+    }
+
+    #[inline(never)]
+    fn fill_socket(&mut self) {
         self.tune_buffer();
         self.space.refill(self.settings.mss);
     }

@@ -2,8 +2,6 @@
 
 /// What Linux begins with: `net.ipv4.tcp_wmem[1]`.
 const FIRST_BUFFER: u64 = 16 << 10;
-/// The largest window that TCP can offer is less (RFC 7323, section 2.3).
-const LARGEST: u64 = 1 << 30;
 /// The smallest number of segments that Linux expects in flight: `TCP_INIT_CWND`.
 const FEWEST_SEGMENTS: f64 = 10.0;
 /// Bytes that Linux allows for a segment's headers and shared info, and for its `sk_buff` (x86-64).
@@ -60,6 +58,12 @@ impl SendSpace {
         }
     }
 
+    /// Whether the buffer may grow, or the application keeps little unsent.
+    #[inline]
+    pub fn has_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Whether the send buffer can still grow.
     #[inline]
     pub fn is_tuned(&self) -> bool {
@@ -80,7 +84,7 @@ impl SendSpace {
 
     /// The peer's SYN offered this window.
     pub fn open(&mut self, window: u64) {
-        (self.window_edge, self.largest_window) = (window, window.min(LARGEST) as u32);
+        (self.window_edge, self.largest_window) = (window, window as u32);
     }
 
     /// Whether `ahead`, the distance of an acknowledgment from `una`, is one that the peer can have sent: no
@@ -111,7 +115,6 @@ impl SendSpace {
 
     /// What an ACK releases is sent: the application that waited for it writes on, in segments of `mss` bytes, if less than half of
     /// what it keeps unsent is left (Linux, `sk_stream_write_space`).
-    #[inline]
     pub fn refill(&mut self, mss: u32) {
         if let Some(socket) = &mut self.socket
             && socket.end < self.written
@@ -200,7 +203,8 @@ impl SendSpace {
     #[inline]
     pub fn take_window(&mut self, offset: u64, window: u64) -> bool {
         let edge = offset + window;
-        self.largest_window = self.largest_window.max(window.min(LARGEST) as u32);
+        // A window is below 2^30 (RFC 7323, section 2.3).
+        self.largest_window = self.largest_window.max(window as u32);
         let changed = edge != self.window_edge && offset == self.una;
         if offset > self.una || changed && (edge > self.window_edge || window == 0) {
             self.window_edge = edge;
