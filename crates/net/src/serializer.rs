@@ -17,6 +17,12 @@ pub struct Serializer {
 /// Picoseconds in a second, times bits in a byte.
 pub const PICOS_BITS: u128 = 8_000_000_000_000;
 
+/// The bytes, to the nearest, that are sent in this number of picoseconds times the rate; half a byte is none: a time that is
+/// rounded down to the picosecond must not make a difference to it.
+pub fn bytes_of(work: u128) -> u64 {
+    ((work + PICOS_BITS / 2 - 1) / PICOS_BITS) as u64
+}
+
 impl Serializer {
     /// A serializer at `rate`, which is not zero.
     pub fn new(rate: Rate) -> Self {
@@ -55,6 +61,13 @@ mod tests {
         let mut serializer = Serializer::new(Rate::from_bits_per_sec(622_080_000));
         let total = (0..51_840).fold(0, |sum, _| sum + serializer.next(1500).picos());
         assert_eq!(total, 1_000_000_000_000);
+    }
+
+    #[test]
+    fn half_a_byte_is_none_exact_or_rounded() {
+        // The last packet of 1154.6 kbit/s leaves at an exact half of a byte, or a part of a picosecond before.
+        let half = 1000 * PICOS_BITS + PICOS_BITS / 2;
+        assert_eq!([half - 1_154_599, half, half + 1].map(bytes_of), [1000, 1000, 1001]);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use crate::config::{LinkConfig, Loss};
 use crate::ledger::{LinkCounters, Reason};
 use crate::loss::Losses;
 use crate::packet::Packet;
-use crate::serializer::{PICOS_BITS, Serializer};
+use crate::serializer::{Serializer, bytes_of};
 use crate::statistics::QueueStatistics;
 use crate::vary::Varied;
 use crate::waiting::Waiting;
@@ -43,7 +43,7 @@ impl<P: Packet> View<'_, P> {
         }
         let Some(rate) = near.service_rate else { return begun };
         let left = u128::from(near.next_start.since(now).picos()) * u128::from(rate.bits_per_sec());
-        begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
+        begun - bytes_of(left)
     }
 
     /// The packets that wait in the queue at `now`.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use elephan_units::{Rate, Time};
 
+use crate::serializer::bytes_of;
+
 pub use opportunities::{OPPORTUNITY_BYTES, Opportunities};
 pub use rates::Rates;
 
@@ -115,7 +117,7 @@ impl Server {
             return 0;
         }
         match &self.schedule {
-            Schedule::Rates(rates) => rates::bytes_of(self.target.saturating_sub(rates.work(now))),
+            Schedule::Rates(rates) => bytes_of(self.target.saturating_sub(rates.work(now))),
             Schedule::Opportunities(opportunities) => {
                 let to_come = self.next.saturating_sub(opportunities.count(now));
                 let of_the_last = u64::from(OPPORTUNITY_BYTES - self.left);

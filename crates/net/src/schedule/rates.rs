@@ -114,8 +114,3 @@ fn worth(rate: Rate, span: Time) -> u128 {
 pub(super) fn work_of(bytes: u32) -> u128 {
     u128::from(bytes) * PICOS_BITS
 }
-
-/// The bytes, to the nearest, that need so much.
-pub(super) fn bytes_of(work: u128) -> u64 {
-    ((work + PICOS_BITS / 2) / PICOS_BITS) as u64
-}
