@@ -71,8 +71,12 @@ impl Endpoint {
             }
         }
         if self.receiver.ack_now {
+            let reports = self.sack && self.receiver.has_blocks();
+            if reports {
+                self.receiver.weigh();
+            }
             let mut segment = self.acknowledgment(now);
-            if self.sack && self.receiver.has_blocks() {
+            if reports {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
                 let blocks = if self.timestamps { 3 } else { 4 };
                 let origin = self.irs.wrapping_add(1);

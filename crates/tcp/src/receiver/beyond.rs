@@ -65,9 +65,9 @@ impl Beyond {
         self.recent.touch(run);
     }
 
-    /// The place among the reports of the first run that `run` covers, or their number if it covers none.
-    pub fn place(&self, run: (u64, u64)) -> usize {
-        self.recent.place(run)
+    /// `segment` arrived: what it grows is reported first, as Linux does it.
+    pub fn extend(&mut self, segment: (u64, u64)) {
+        self.recent.extend(segment);
     }
 
     /// `[left, end)` is discarded; its first part that had arrived before is to be reported.

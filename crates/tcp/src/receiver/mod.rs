@@ -59,7 +59,7 @@ pub struct Receiver {
     /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u32::MAX` if it
     /// does not grow so.
     threshold: u32,
-    /// The same, so rounded that scaling leaves it.
+    /// The same, or less where memory is short, so rounded that scaling leaves it.
     grown: u32,
     /// The part of a window that scaling cuts off.
     cut: u32,
@@ -231,15 +231,33 @@ impl Receiver {
     #[inline(never)]
     fn grow_window(&mut self, left: u64, len: u64) {
         let in_order = if left <= self.next { len } else { 0 };
-        let waiting = in_order + self.beyond.as_ref().map_or(0, |beyond| beyond.bytes);
-        let memory = waiting + waiting.div_ceil(self.mss.into()) * OVERHEAD;
-        let taken = u64::from(self.unread) + window_of_memory(memory, self.mss);
-        let free = u64::from(self.window).saturating_sub(taken);
-        let room = free.saturating_sub(self.threshold.into());
+        let room = self.room_beside(in_order).saturating_sub(self.threshold.into());
         if room > 0 {
             self.threshold += room.min(2 * len.max(u64::from(self.mss))) as u32;
             self.grown = self.rounded(self.threshold);
             self.quick_left |= 1;
+        }
+    }
+
+    /// The window that memory admits while `in_order` bytes that have just arrived are not read, and while others wait beyond a
+    /// hole (Linux, `tcp_space`).
+    fn room_beside(&self, in_order: u64) -> u64 {
+        let waiting = in_order + self.beyond.as_ref().map_or(0, |beyond| beyond.bytes);
+        let memory = waiting + waiting.div_ceil(self.mss.into()) * OVERHEAD;
+        let taken = u64::from(self.unread) + window_of_memory(memory, self.mss);
+        u64::from(self.window).saturating_sub(taken)
+    }
+
+    /// A report is sent: data that waits beyond a hole leaves less of the window (Linux, net/ipv4/tcp_output.c,
+    /// `__tcp_select_window`).
+    #[inline(never)]
+    pub fn weigh(&mut self) {
+        if self.compression.is_some() && self.threshold < u32::MAX {
+            let room = self.room_beside(self.unacknowledged.into());
+            self.grown = self.rounded(room.min(self.threshold.into()) as u32);
+            if room < u64::from(self.window / 2) {
+                self.quick_left = 0;
+            }
         }
     }
 
@@ -368,7 +386,7 @@ impl Receiver {
         if !self.reading {
             self.unread += payload as u32;
         }
-        self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
+        self.unacknowledged = self.unacknowledged.saturating_add((self.next - before) as u32);
         // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
         // segments.
         if filled_a_hole && self.may_hold(self.next - before) {
@@ -401,12 +419,10 @@ impl Receiver {
             self.note_duplicate(left, right);
         }
         if self.compression.is_some() {
-            self.report_beyond(run, is_first, now);
+            self.report_beyond((left, right), is_first, now);
         } else {
             self.ack_now = true;
-        }
-        if let Some(beyond) = &mut self.beyond {
-            beyond.touch(run);
+            self.beyond.get_or_insert_default().touch(run);
         }
     }
 
@@ -418,20 +434,27 @@ impl Receiver {
 
     /// Frees the memory of reports, if there is nothing to report.
     fn forget_reported(&mut self) {
-        self.beyond.take_if(|beyond| beyond.is_empty());
+        if self.beyond.take_if(|beyond| beyond.is_empty()).is_some() {
+            self.grown = self.rounded(self.threshold);
+        }
     }
 
-    /// A run beyond a hole changed; decides whether it is reported now, with compression.
+    /// A segment arrived beyond a hole; decides whether it is reported now, with compression.
     #[inline(never)]
-    fn report_beyond(&mut self, run: (u64, u64), is_first: bool, now: Time) {
-        let (Some(reports), Some(beyond)) = (&mut self.compression, &self.beyond) else { return };
+    fn report_beyond(&mut self, segment: (u64, u64), is_first: bool, now: Time) {
+        let (Some(reports), Some(beyond)) = (&mut self.compression, &mut self.beyond) else { return };
         if self.deadline == Time::MAX || is_first {
             reports.held = 0;
         }
-        if reports.held > 0 && beyond.place(run) >= BLOCKS_EXPECTED {
-            // Linux (`tcp_sack_compress_send_ack`): what is held back is told before this run takes a place among the blocks. The
-            // ACK that is due for this run counts as sent (`tcp_ack_snd_check`): the next one tells of it.
-            reports.early = Some(beyond.recent());
+        let before = beyond.recent();
+        let is_new = beyond.duplicate != Some(segment);
+        if is_new {
+            beyond.extend(segment);
+        }
+        if is_new && reports.held > 0 && before.touching(segment) >= BLOCKS_EXPECTED {
+            // Linux (`tcp_sack_compress_send_ack`): what is held back is told before this segment takes a place among the blocks. The
+            // ACK that is due for it counts as sent (`tcp_ack_snd_check`): the next one tells of it.
+            reports.early = Some(before);
             reports.held = 0;
             self.acknowledged();
             self.ack_now = true;
@@ -454,12 +477,18 @@ impl Receiver {
         Some(blocks)
     }
 
-    /// Whether the ACK of data that moved the left edge by `advance`, and left holes, may be held back.
+    /// Whether the ACK of data that moved the left edge by `advance`, and left holes, is a report among others: more than a
+    /// segment is acknowledged beside the reports unless memory is short (Linux, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: the
+    /// window would have to shrink).
     fn may_hold(&self, advance: u64) -> bool {
+        let since = u64::from(self.unacknowledged);
         self.compression.is_some()
             && self.has_holes()
             && self.quick_left == 0
-            && advance <= u64::from(self.mss)
+            && (since <= u64::from(self.mss) || {
+                let window = self.room_beside(advance).min(self.threshold.into());
+                u64::from(self.rounded(window as u32)) < self.advertised.saturating_sub(self.next - since)
+            })
     }
 
     /// Out-of-order data is to be reported, with compression.

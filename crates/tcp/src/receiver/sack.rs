@@ -11,10 +11,35 @@ pub struct RecentRuns {
 }
 
 impl RecentRuns {
-    /// The place of the first run that `run` covers, or the number of runs if it covers none.
-    pub fn place(&self, run: (u64, u64)) -> usize {
+    /// The place of the first run that `segment` overlaps or continues, or the number of runs if there is none.
+    pub fn touching(&self, segment: (u64, u64)) -> usize {
         let runs = self.as_slice();
-        runs.iter().position(|old| run.0 <= old.0 && old.1 <= run.1).unwrap_or(runs.len())
+        runs.iter().position(|run| segment.0 <= run.1 && run.0 <= segment.1).unwrap_or(runs.len())
+    }
+
+    /// `segment` arrived (Linux, net/ipv4/tcp_input.c, `tcp_sack_new_ofo_skb`): the first run that it touches grows by it, moves
+    /// to the front and absorbs the others that it then touches; without one the segment is a run of its own, even if it
+    /// joins runs that were forgotten.
+    pub fn extend(&mut self, segment: (u64, u64)) {
+        let mut grown = segment;
+        let place = self.touching(segment);
+        if let Some(&(left, right)) = self.as_slice().get(place) {
+            grown = (grown.0.min(left), grown.1.max(right));
+        }
+        let mut rest = Self::default();
+        for (at, &run) in self.as_slice().iter().enumerate() {
+            if at == place {
+                continue;
+            }
+            if run.0 <= grown.1 && grown.0 <= run.1 {
+                grown = (grown.0.min(run.0), grown.1.max(run.1));
+            } else {
+                rest.runs[usize::from(rest.count)] = run;
+                rest.count += 1;
+            }
+        }
+        rest.touch(grown);
+        *self = rest;
     }
 
     /// `run` changed: it moves to the front, and the runs that it absorbed are removed.
@@ -80,12 +105,29 @@ mod tests {
             runs.touch((left, left + 1));
         }
         assert_eq!(runs.as_slice(), [(50, 51), (40, 41), (30, 31), (20, 21)]);
-        assert_eq!((runs.place((60, 61)), runs.place((30, 32))), (4, 2));
         runs.touch((30, 32));
         assert_eq!(runs.as_slice(), [(30, 32), (50, 51), (40, 41), (20, 21)]);
         runs.touch((30, 42));
         assert_eq!(runs.as_slice(), [(30, 42), (50, 51), (20, 21)]);
         runs.forget_below(42);
         assert_eq!(runs.as_slice(), [(50, 51)]);
+    }
+    #[test]
+    fn a_segment_grows_the_run_that_it_touches_and_absorbs_the_others() {
+        let mut runs = RecentRuns::default();
+        for left in [10, 20, 30, 40] {
+            runs.extend((left, left + 5));
+        }
+        assert_eq!(runs.as_slice(), [(40, 45), (30, 35), (20, 25), (10, 15)]);
+        assert_eq!((runs.touching((50, 55)), runs.touching((25, 28)), runs.touching((35, 40))), (4, 2, 0));
+        runs.extend((25, 30));
+        assert_eq!(runs.as_slice(), [(20, 35), (40, 45), (10, 15)]);
+        for left in [60, 70] {
+            runs.extend((left, left + 5));
+        }
+        // The run of 10 is forgotten: what continues it is a run of its own.
+        assert_eq!(runs.as_slice(), [(70, 75), (60, 65), (20, 35), (40, 45)]);
+        runs.extend((15, 18));
+        assert_eq!(runs.as_slice(), [(15, 18), (70, 75), (60, 65), (20, 35)]);
     }
 }

@@ -368,6 +368,29 @@ fn an_advance_and_a_duplicate_are_reported_at_once() {
 }
 
 #[test]
+fn what_waits_beyond_a_hole_takes_room_and_then_an_advance_is_a_report_among_others() {
+    // Linux (`__tcp_ack_snd_check`): an ACK of more than a segment goes at once, and does not count, unless the window would shrink.
+    let mut tcp = compressing(config());
+    tcp.data(1).data(2).data(4).take_bare(3);
+    tcp.data(0).acks(3000, &[4000..5000]);
+    tcp.data(5).data(6).data(7).take_bare(3);
+    tcp.data(8).silent();
+    let (receive_buffer, first_receive_window) = (Some(Bytes::new(40_000)), Some(Bytes::new(40_000)));
+    let mut tcp = compressing(Config { receive_buffer, first_receive_window, ..config() });
+    tcp.data(1).data(2).data(4).take_bare(3);
+    // The right edge never moves back; then it leaves out what waits, a segment of 1000 bytes with 832 of the kernel's.
+    tcp.data(0);
+    assert_eq!(tcp.take_bare(1)[0].window, 37_000);
+    tcp.data(5).data(6);
+    let windows: Vec<u16> = tcp.take_bare(2).iter().map(|ack| ack.window).collect();
+    assert_eq!(windows, [38_011, 38_011]);
+    tcp.data(7).silent();
+    // Without a hole all of it is offered.
+    tcp.data(3);
+    assert_eq!(tcp.take_bare(1)[0].window, 40_000);
+}
+
+#[test]
 fn quick_acks_and_plain_duplicate_acks_are_not_held_back() {
     let delayed_ack = DelayedAck { quick: 5, ..DelayedAck::default() };
     let mut tcp = compressing(Config { delayed_ack, ..config() });
