@@ -56,18 +56,21 @@ struct elephan_load {
 /* What the links need of a packet: an IPv4 header with options, and the ports. */
 #define HEADER 64
 #define LONGEST_SCENARIO (16ul << 20)
+#define TIMER_SLOT 4096
 
 static struct {
 	const struct elephan_links *links;
 	void *network;
 	struct net_device *devices[2];
+	/* A timer of interrupts, as a device has them: one of softirqs would run the timers of TCP that have slack with each packet. */
 	struct hrtimer timer;
+	struct tasklet_struct work;
 	/* When the timer fires, ns of the run. */
 	u64 armed;
 	/* The beginning of the run. */
 	u64 zero;
 	bool is_running;
-	/* The timer is doing what is due, and arms itself at its end. */
+	/* What is due is being done; the timer is armed at its end. */
 	bool is_advancing;
 	struct sk_buff_head arrived;
 	const unsigned char *records;
@@ -86,7 +89,7 @@ static void arm(void)
 	if (next >= path.armed)
 		return;
 	path.armed = next;
-	hrtimer_start(&path.timer, ns_to_ktime(path.zero + next), HRTIMER_MODE_ABS_SOFT);
+	hrtimer_start(&path.timer, ns_to_ktime(path.zero + next), HRTIMER_MODE_ABS);
 }
 
 static void deliver(void *packet, int direction, int service)
@@ -113,7 +116,13 @@ static void discard(void *packet)
 
 static const struct elephan_abi kernel = { .deliver = deliver, .discard = discard };
 
-static enum hrtimer_restart advance(struct hrtimer *timer)
+static enum hrtimer_restart interrupt(struct hrtimer *timer)
+{
+	tasklet_schedule(&path.work);
+	return HRTIMER_NORESTART;
+}
+
+static void advance(struct tasklet_struct *work)
 {
 	struct sk_buff *skb;
 
@@ -130,11 +139,9 @@ static enum hrtimer_restart advance(struct hrtimer *timer)
 		}
 	}
 	path.is_advancing = false;
-	path.armed = path.is_running ? path.links->next(path.network) : U64_MAX;
-	if (path.armed == U64_MAX)
-		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, ns_to_ktime(path.zero + path.armed));
-	return HRTIMER_RESTART;
+	path.armed = U64_MAX;
+	if (path.is_running)
+		arm();
 }
 
 static struct elephan_window window_of(const struct sock *sk)
@@ -241,11 +248,25 @@ static long open_network(void __user *argument)
 	return -EPROTO;
 }
 
+/*
+ * Sleeps until a tick begins whose number is a multiple of the slots that timers of TCP have (kernel/time/timer.c, LVL_GRAN(4)), so
+ * that clocks and timers of the kernel begin with the run. Returns when that is.
+ */
+static u64 sleep_until_slot(void)
+{
+	u64 ticks = (-(jiffies + 1) & (TIMER_SLOT - 1)) + 1;
+	ktime_t begin = ns_to_ktime((div64_u64(ktime_get_ns(), TICK_NSEC) + ticks) * TICK_NSEC);
+
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_hrtimeout(&begin, HRTIMER_MODE_ABS);
+	return ktime_to_ns(begin);
+}
+
 static long start(__u64 __user *zero)
 {
 	if (!path.network || path.is_running)
 		return -EINVAL;
-	path.zero = ktime_get_ns();
+	path.zero = sleep_until_slot();
 	path.armed = U64_MAX;
 	path.is_running = true;
 	local_bh_disable();
@@ -261,6 +282,7 @@ static long finish(__u64 __user *length)
 	if (!path.is_running)
 		return -EINVAL;
 	hrtimer_cancel(&path.timer);
+	tasklet_kill(&path.work);
 	path.is_running = false;
 	while ((skb = __skb_dequeue(&path.arrived)))
 		kfree_skb(skb);
@@ -357,11 +379,12 @@ static struct miscdevice device = { .minor = ELEPHAN_MINOR, .name = "elephan", .
 static int __init begin(void)
 {
 	__skb_queue_head_init(&path.arrived);
+	tasklet_setup(&path.work, advance);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&path.timer, advance, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&path.timer, interrupt, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #else
-	hrtimer_init(&path.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	path.timer.function = advance;
+	hrtimer_init(&path.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	path.timer.function = interrupt;
 #endif
 	return register_trace_tcp_cong_state_set(enters, NULL) ?: misc_register(&device);
 }
