@@ -301,7 +301,8 @@ elephan_units::with_defaults! {
         /// segment is outstanding, because a kernel's timers are coarse (Linux, `TCP_TIMEOUT_MIN_US`: 2 ms). With it, a probe
         /// for new data waits no longer than a timeout after the oldest segment was sent (Linux, `tcp_rto_delta_us`), and both it
         /// and the retransmission timer run out at the end of a slot: of 8 ms from 63 ms on, of 64 ms from 504 ms on, of 512 ms from
-        /// 4.032 s on (kernel/time/timer.c, `calc_wheel_index`).
+        /// 4.032 s on (kernel/time/timer.c, `calc_wheel_index`). And a round-trip time that a timestamp gives, because the segment
+        /// was sent more than once, is a number of ticks of 1 ms (`tcp_ack_update_rtt`).
         pub timer_margin: Time = Time::ZERO,
         /// Timestamps (RFC 7323), with PAWS.
         pub timestamps: bool = true,

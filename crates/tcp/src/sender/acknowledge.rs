@@ -112,6 +112,10 @@ impl Sender {
             }
             self.board.acknowledge(ack.offset, &mut delivered);
             last = delivered.last;
+            if delivered.ambiguous.is_some() && self.settings.is_coarse() {
+                // Linux (`tcp_clean_rtx_queue`): of an ACK of a retransmission only what it reports above gives a sample.
+                delivered.newest = None;
+            }
             counters.bytes_acked += delivered.cumulative;
             self.timer.tries = 0;
             self.timer.front_is_due = false;
@@ -285,8 +289,8 @@ impl Sender {
     /// is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3), and such a
     /// segment was sent before. Where no segment gives a sample, the timestamp does, whichever transmission
     /// it names (RFC 7323, section 4.1), if the left edge moved. It has ticks of 1 ms; where it only
-    /// identifies the transmission, the sample is exact. Without timestamps one sample is taken for each
-    /// flight (RFC 6298, section 3).
+    /// identifies the transmission, the sample is exact, unless clocks are coarse: then it is a number of ticks. Without
+    /// timestamps one sample is taken for each flight (RFC 6298, section 3).
     fn take_rtt(
         &mut self,
         delivered: &Delivered,
@@ -296,6 +300,14 @@ impl Sender {
     ) -> Option<Time> {
         let echoed = echoed.filter(|&echo| echo > 0);
         let rtt = match (delivered.newest, delivered.ambiguous, echoed) {
+            // Linux (`tcp_ack_update_rtt`).
+            (Some(sent_at), ..) if self.settings.is_coarse() => now - sent_at,
+            (None, _, Some(echo)) if self.settings.is_coarse() => {
+                if !advanced {
+                    return None;
+                }
+                (TICK * u64::from(ticks(now).wrapping_sub(echo))).max(TICK)
+            }
             (Some(sent_at), None, None) => now - sent_at,
             (Some(sent_at), ambiguous, Some(echo))
                 if (ambiguous.is_none() || self.settings.sack())

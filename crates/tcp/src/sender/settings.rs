@@ -99,6 +99,12 @@ impl Settings {
         }
     }
 
+    /// Whether timers and timestamps count ticks, as a kernel's.
+    #[inline]
+    pub fn is_coarse(&self) -> bool {
+        self.timer_margin > Time::ZERO
+    }
+
     /// Whether losses are repaired with selective acknowledgments.
     #[inline]
     pub fn sack(&self) -> bool {

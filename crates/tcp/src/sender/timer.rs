@@ -109,11 +109,7 @@ impl Sender {
     /// When a timer that is set now for this time runs out: a kernel's is coarse.
     #[inline]
     pub(super) fn expiry(&self, after: Time, now: Time) -> Time {
-        if self.settings.timer_margin == Time::ZERO {
-            now.saturating_add(after)
-        } else {
-            in_wheel(after, now)
-        }
+        if self.settings.is_coarse() { in_wheel(after, now) } else { now.saturating_add(after) }
     }
 
     /// An ACK was processed; `advanced` says whether it moved the left edge (RFC 6298, section 5).
