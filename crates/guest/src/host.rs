@@ -93,6 +93,9 @@ const PACKET: u64 = 4 << 10;
 /// Memory of a flow without its packets in flight, bytes: data that it has written and not sent.
 const FLOW: u64 = 1 << 20;
 
+/// What the sockets of a crowd may have in flight, bytes.
+const SOCKETS: u64 = 1 << 30;
+
 /// The memory that a guest is given for a plan, bytes. The host provides what is used of it.
 fn memory(plan: &Plan) -> u64 {
     let packet = plan.flows.iter().map(|flow| flow.tcp.packet.get()).min().unwrap_or(1500);
@@ -104,8 +107,11 @@ fn memory(plan: &Plan) -> u64 {
         };
         link.config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(longest).get() / packet))
     });
+    // A queue without a limit holds what the sockets may have in flight.
+    let sockets = plan.flows.iter().map(|flow| plan.buffer(flow)).fold(0, u64::saturating_add);
+    let sockets = sockets.saturating_add((plan.crowds.len() as u64).saturating_mul(SOCKETS));
     // Twice: packets that follow a lost one wait at the receiver for a round-trip time.
-    let packets = links.fold(0, u64::saturating_add).saturating_mul(2);
+    let packets = links.fold(0, u64::saturating_add).min(sockets / packet).saturating_mul(2);
     let flows = (plan.flows.len() + plan.crowds.len()) as u64;
     BASE.saturating_add(packets.saturating_mul(PACKET)).saturating_add(flows.saturating_mul(FLOW))
 }
@@ -383,6 +389,13 @@ mod tests {
         let text =
             r#"{"duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flow": [{"cc": "reno"}]}"#;
         Scenario::from_json(text, "scenario", &[]).unwrap().resolve("scenario").unwrap()
+    }
+
+    #[test]
+    fn a_queue_without_a_limit_needs_what_the_sockets_hold() {
+        let text = r#"{"duration": "1 s", "path": {"rate": "622 Mbit/s", "rtt": "10 ms", "access_rate": "10 Gbit/s"}, "flow": [{"cc": "reno"}]}"#;
+        let plan = Scenario::from_json(text, "scenario", &[]).unwrap().resolve("scenario").unwrap();
+        assert_eq!(memory(&plan), BASE + 2 * ((1 << 30) / 1500) * PACKET + FLOW);
     }
 
     /// Runs a shell script in place of a kernel.
