@@ -459,6 +459,7 @@ mod tests {
     fn a_network_that_is_too_large_is_refused_before_the_start() {
         let mut plan = plan();
         plan.links[0].config.limit = Limit::Packets(1 << 50);
+        plan.flows = vec![plan.flows[0].clone(); 1_000_000];
         let launch = Launch { image: "/".into(), init: "/".into(), links: "/".into() };
         let error = run(&launch, &plan, &Run::default(), &Uncontrolled).unwrap_err();
         assert!(matches!(error, Error::Memory { .. }), "{error}");

@@ -71,12 +71,8 @@ impl Endpoint {
             }
         }
         if self.receiver.ack_now {
-            let reports = self.sack && self.receiver.has_blocks();
-            if reports {
-                self.receiver.weigh();
-            }
             let mut segment = self.acknowledgment(now);
-            if reports {
+            if self.sack && self.receiver.has_blocks() {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
                 let blocks = if self.timestamps { 3 } else { 4 };
                 let origin = self.irs.wrapping_add(1);

@@ -209,8 +209,9 @@ impl Receiver {
 
     /// The window to advertise now, in bytes from the acknowledgment. Records that it was advertised.
     pub fn advertise(&mut self) -> u64 {
-        if self.opens_by() >= self.step() {
-            self.advertised = self.next + self.free();
+        let edge = self.next + self.free();
+        if edge >= self.advertised.max(self.next) + self.step() {
+            self.advertised = edge;
         }
         self.advertised.saturating_sub(self.next)
     }
@@ -248,12 +249,11 @@ impl Receiver {
         u64::from(self.window).saturating_sub(taken)
     }
 
-    /// A report is sent: data that waits beyond a hole leaves less of the window (Linux, net/ipv4/tcp_output.c,
-    /// `__tcp_select_window`).
-    #[inline(never)]
-    pub fn weigh(&mut self) {
-        if self.compression.is_some() && self.threshold < u32::MAX {
-            let room = self.room_beside(self.unacknowledged.into());
+    /// Data arrived, `in_order` bytes of it, and other waits beyond a hole, which leaves less of the window (Linux,
+    /// net/ipv4/tcp_output.c, `__tcp_select_window`).
+    fn weigh(&mut self, in_order: u64) {
+        if self.compression.is_some() && self.threshold < u32::MAX && self.has_holes() {
+            let room = self.room_beside(in_order);
             self.grown = self.rounded(room.min(self.threshold.into()) as u32);
             if room < u64::from(self.window / 2) {
                 self.quick_left = 0;
@@ -380,6 +380,7 @@ impl Receiver {
         let filled_a_hole = self.has_holes();
         if filled_a_hole {
             self.fill_hole(reported);
+            self.weigh(self.next - before);
         }
         let past_fin = u64::from(self.next > self.fin);
         let payload = self.next - before - past_fin;
@@ -466,6 +467,7 @@ impl Receiver {
         } else {
             self.report(now);
         }
+        self.weigh(0);
     }
 
     /// The SACK blocks of an ACK that does not tell of what arrived last.
