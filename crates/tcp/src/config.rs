@@ -202,7 +202,7 @@ elephan_units::with_defaults! {
         pub timeout: Time = Time::from_millis(200),
         /// Number of segments that are acknowledged without delay at the start of a connection, and after a duplicate ("quick
         /// ACKs").
-        pub quick: u32 = 0,
+        pub quick: u16 = 0,
         /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms,
         /// and 0.1 ms more, and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
         /// `net.ipv4.tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns` and `tcp_comp_sack_nr`).

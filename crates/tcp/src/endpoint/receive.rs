@@ -11,7 +11,7 @@ use crate::sequence;
 /// RFC 7323, section 5.5: TS.Recent is no longer valid after 24 days, because the peer's clock may wrap.
 const TS_RECENT_VALID: Time = Time::from_secs(24 * 86_400);
 /// Segments that Linux acknowledges at once when an echo begins (net/ipv4/tcp_input.c, `__tcp_ecn_check_ce`).
-const QUICK_AFTER_MARK: u32 = 2;
+const QUICK_AFTER_MARK: u16 = 2;
 /// RFC 5961, section 7: at most this number of challenge ACKs in this time.
 const CHALLENGES: (u32, Time) = (10, Time::from_secs(5));
 

@@ -262,7 +262,7 @@ prop_compose! {
         recovery in prop::sample::select(&[Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack,
                                            Recovery::Sack, Recovery::Sack][..]),
         packet in 200u64..1600,
-        (segments, quick, initial_window) in (1u8..4, 0u32..10, 1u32..20),
+        (segments, quick, initial_window) in (1u8..4, 0u16..10, 1u32..20),
         buffers in prop::collection::vec(prop::option::of(2000u64..100_000), 4),
         burst_limit in prop::option::of(1u32..6),
         burst in prop::sample::select(&[BurstSize::Segments(1), BurstSize::Segments(1), BurstSize::Tso, BurstSize::Segments(4)][..]),

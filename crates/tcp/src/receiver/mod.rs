@@ -10,6 +10,7 @@ use elephan_units::{Bytes, Time};
 
 use crate::config::Config;
 use crate::segment::SackBlocks;
+use crate::sender::TICK;
 
 use beyond::Beyond;
 use compression::Compression;
@@ -62,7 +63,7 @@ pub struct Receiver {
     /// The same, or less where memory is short, so rounded that scaling leaves it.
     grown: u32,
     /// The part of a window that scaling cuts off.
-    cut: u32,
+    cut: u16,
     dsack: bool,
     /// Whether blocks are sent; known after the handshake.
     sack: bool,
@@ -77,11 +78,13 @@ pub struct Receiver {
     pub hurries_reads: bool,
     /// Whether such a segment has arrived since the last ACK.
     pushed: bool,
-    quick_left: u32,
+    quick_left: u16,
     /// So many segments are acknowledged at once after a duplicate.
     quick: u8,
     /// When a delayed ACK is due; `Time::MAX` if none is pending.
     pub deadline: Time,
+    /// When an ACK was last delayed.
+    delayed_at: Time,
     /// Whether an ACK must be sent now.
     pub ack_now: bool,
 }
@@ -130,6 +133,7 @@ impl Receiver {
             quick_left: config.delayed_ack.quick,
             quick: config.delayed_ack.quick.min(u8::MAX.into()) as u8,
             deadline: Time::MAX,
+            delayed_at: Time::ZERO,
             ack_now: false,
         }
     }
@@ -223,7 +227,8 @@ impl Receiver {
     }
 
     fn rounded(&self, window: u32) -> u32 {
-        window.saturating_add(self.cut) & !self.cut
+        let cut = u32::from(self.cut);
+        window.saturating_add(cut) & !cut
     }
 
     /// A segment of `len` bytes arrived: the window grows by two segments, and the segment is acknowledged at
@@ -262,7 +267,7 @@ impl Receiver {
     }
 
     /// So many of the next segments are acknowledged without delay.
-    pub fn hurry(&mut self, segments: u32) {
+    pub fn hurry(&mut self, segments: u16) {
         self.quick_left = self.quick_left.max(segments);
     }
 
@@ -504,9 +509,17 @@ impl Receiver {
         }
         let measured = self.right_sizing.as_ref().map_or(Time::ZERO, |sizing| sizing.rtt());
         match self.compression.as_mut().and_then(|reports| reports.hold(self.next, measured)) {
-            Some(delay) => self.deadline = self.deadline.min(now + delay),
+            Some(delay) => self.deadline = self.deadline.min(now + delay).min(self.delayed_until(now)),
             None => self.ack_now = true,
         }
+    }
+
+    /// When the timer of the last delayed ACK runs out. An ACK does not stop it, and it lets go what is held back then (Linux,
+    /// net/ipv4/tcp_timer.c, `tcp_delack_timer_handler`). It counts whole ticks.
+    fn delayed_until(&self, now: Time) -> Time {
+        let ticks = (self.delayed_at + self.delayed_ack_timeout).picos() / TICK.picos() + 1;
+        let due = TICK * ticks;
+        if self.delayed_at > Time::ZERO && due > now { due } else { Time::MAX }
     }
 
     /// `[left, right)`, the first part of a segment that had arrived before, is to be reported: RFC 2883, section

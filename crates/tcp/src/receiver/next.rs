@@ -39,6 +39,7 @@ impl Receiver {
             self.ack_now = true;
         } else if self.deadline == Time::MAX {
             self.deadline = now.saturating_add(self.delayed_ack_timeout);
+            self.delayed_at = now;
         }
     }
 

@@ -124,7 +124,7 @@ fn config(setup: &Setup) -> Config {
         limited_transmit: limited,
         byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
         initial_window: u32::from(setup.initial_window).max(1),
-        delayed_ack: DelayedAck { compress, quick: u32::from(setup.recovery), ..DelayedAck::default() },
+        delayed_ack: DelayedAck { compress, quick: u16::from(setup.recovery), ..DelayedAck::default() },
         first_receive_window: growing.then(|| Bytes::new(packet)),
         send_buffer: setup.buffer.map(|buffer| Bytes::new(3 * u64::from(buffer).max(packet))),
         send_buffer_tuning,

@@ -50,7 +50,7 @@ prop_compose! {
         recovery in recovery(),
         packet in 100u64..2000,
         segments in 1u8..4,
-        quick in 0u32..20,
+        quick in 0u16..20,
         initial_window in 1u32..20,
         buffers in prop::collection::vec(prop::option::of(2000u64..200_000), 3),
         burst_limit in prop::option::of(1u32..6),

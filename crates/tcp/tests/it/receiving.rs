@@ -349,6 +349,23 @@ fn reports_of_data_beyond_a_hole_are_held_back() {
 }
 
 #[test]
+fn the_timer_of_a_delayed_ack_lets_go_what_is_held_back() {
+    // Linux (`tcp_delack_timer_handler`): the ACK of the next segment does not stop it, and it runs out at the tick after its 40 ms.
+    let delayed_ack = DelayedAck { timeout: ms(40), ..DelayedAck::default() };
+    let mut tcp = compressing(Config { delayed_ack, ..config() });
+    let from = tcp.now;
+    tcp.data(0).silent().data(1).acks(2000, &[]);
+    tcp.until(40).data(3).data(4).data(5).take_bare(3);
+    tcp.now += Time::from_micros(300);
+    tcp.data(6).silent();
+    assert_eq!(tcp.end.poll_timeout(), from + ms(41));
+    tcp.until(41).acks(2000, &[3000..7000]);
+    // It has run out.
+    tcp.data(7).silent();
+    assert_eq!(tcp.end.poll_timeout(), tcp.now + Time::from_micros(1100));
+}
+
+#[test]
 fn an_advance_and_a_duplicate_are_reported_at_once() {
     let mut tcp = compressing(config());
     tcp.data(2).data(3).data(4).take_bare(3);
