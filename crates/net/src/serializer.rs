@@ -17,7 +17,7 @@ pub struct Serializer {
 /// Picoseconds in a second, times bits in a byte.
 pub const PICOS_BITS: u128 = 8_000_000_000_000;
 
-/// The bytes, to the nearest, that are sent in this number of picoseconds times the rate; half a byte is none: a time that is
+/// The bytes, to the nearest, that are sent in this number of picoseconds times the rate; half a byte does not count: a time that is
 /// rounded down to the picosecond must not make a difference to it.
 pub fn bytes_of(work: u128) -> u64 {
     ((work + PICOS_BITS / 2 - 1) / PICOS_BITS) as u64
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_byte_is_none_exact_or_rounded() {
+    fn half_a_byte_does_not_count_exact_or_rounded() {
         // The last packet of 1154.6 kbit/s leaves at an exact half of a byte, or a part of a picosecond before.
         let half = 1000 * PICOS_BITS + PICOS_BITS / 2;
         assert_eq!([half - 1_154_599, half, half + 1].map(bytes_of), [1000, 1000, 1001]);

@@ -301,11 +301,13 @@ impl Sender {
         let echoed = echoed.filter(|&echo| echo > 0);
         let rtt = match (delivered.newest, delivered.ambiguous, echoed) {
             // Linux (`tcp_ack_update_rtt`).
-            (newest, ambiguous, Some(echo)) if ambiguous.is_some() && self.settings.is_coarse() => match newest {
-                Some(sent_at) => now - sent_at,
-                None if advanced => (TICK * u64::from(ticks(now).wrapping_sub(echo))).max(TICK),
-                None => return None,
-            },
+            (newest, ambiguous, Some(echo)) if ambiguous.is_some() && self.settings.is_coarse() => {
+                match newest {
+                    Some(sent_at) => now - sent_at,
+                    None if advanced => (TICK * u64::from(ticks(now).wrapping_sub(echo))).max(TICK),
+                    None => return None,
+                }
+            }
             (Some(sent_at), None, None) => now - sent_at,
             (Some(sent_at), ambiguous, Some(echo))
                 if (ambiguous.is_none() || self.settings.sack())

@@ -55,9 +55,7 @@ impl Sender {
             (srtt, _) => srtt * 2 + self.settings.timer_margin,
         };
         let left = match self.board.front() {
-            Some(oldest) if sent && self.settings.is_coarse() => {
-                (oldest.sent_at + self.rtt.rto()).since(now)
-            }
+            Some(oldest) if sent && self.settings.is_coarse() => (oldest.sent_at + self.rtt.rto()).since(now),
             _ => Time::ZERO,
         };
         let due = self.expiry(if left > Time::ZERO { pto.min(left) } else { pto }, now);
