@@ -132,7 +132,7 @@ engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four m
 	$(BIN)/elephan compare --engines sim,kernel scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite-gigabit.md
 	$(BIN)/python scripts/engine_starts.py > docs/measured/engine-starts.md
 
-grid: $(VENV)/built guest ## Compare the simulator and a kernel's TCP in some 320 cells, an hour or two; goes on where it was. KEPT=--kept keeps the kernel's runs. Writes docs/measured.
+grid: $(VENV)/built guest ## Compare the simulator and a kernel's TCP in some 310 cells, two or three hours; goes on where it was. KEPT=--kept keeps the kernel's runs. Writes docs/measured.
 	nice -n 5 $(BIN)/elephan compare --engines sim,kernel $(wildcard scenarios/engines/grid/*.toml) --out results/grid $(KEPT) --format md > docs/measured/grid.md
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.

@@ -294,7 +294,8 @@ def test_the_page_of_bbr_has_what_its_sweeps_find(tmp_path: Path):
     carry_out(page, [line for line in command_lines(Path(page)) if line.startswith("sweep bbr")], tmp_path)
 
     def intervals(text: str) -> list[list[str]]:
-        return [found for line in text.splitlines() if (found := re.findall(r"[\d.]+ ± [\d.]+", line))]
+        rows = (re.findall(r"[\d.]+ ± [\d.]+", line) for line in text.splitlines() if line.startswith("|"))
+        return [row for row in rows if row]
 
     def found(folder: str, rows: str, metric: str) -> list[list[str]]:
         line = f"sweep table results/{folder} --rows {rows} --cols flow.cc --metric {metric} --format md"
