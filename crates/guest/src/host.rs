@@ -93,25 +93,24 @@ const PACKET: u64 = 4 << 10;
 /// Memory of a flow without its packets in flight, bytes: data that it has written and not sent.
 const FLOW: u64 = 1 << 20;
 
-/// What the sockets of a crowd may have in flight, bytes.
-const SOCKETS: u64 = 1 << 30;
-
 /// The memory that a guest is given for a plan, bytes. The host provides what is used of it.
 fn memory(plan: &Plan) -> u64 {
     let packet = plan.flows.iter().map(|flow| flow.tcp.packet.get()).min().unwrap_or(1500);
     let longest = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
-    let links = plan.links.iter().map(|link| {
-        let queued = match link.config.limit {
-            Limit::Packets(packets) => packets,
-            Limit::Bytes(bytes) => bytes / packet,
-        };
-        link.config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(longest).get() / packet))
-    });
-    // A queue without a limit holds what the sockets may have in flight.
-    let sockets = plan.flows.iter().map(|flow| plan.buffer(flow)).fold(0, u64::saturating_add);
-    let sockets = sockets.saturating_add((plan.crowds.len() as u64).saturating_mul(SOCKETS));
+    let queued = |limit| match limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(bytes) => bytes / packet,
+    };
+    let served = plan.links.iter().filter_map(|link| Some((link.config.rate?, queued(link.config.limit))));
+    let (unlimited, limited): (Vec<_>, Vec<_>) = served.partition(|&(_, queued)| queued == u64::MAX);
+    let links =
+        limited.iter().map(|&(rate, queued)| queued.saturating_add(rate.bytes_in(longest).get() / packet));
+    // Queues without a limit hold together what the sockets may have in flight.
+    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
+    let sockets = flows.map(|flow| plan.buffer(flow) / packet).fold(0, u64::saturating_add);
+    let sockets = if unlimited.is_empty() { 0 } else { sockets };
     // Twice: packets that follow a lost one wait at the receiver for a round-trip time.
-    let packets = links.fold(0, u64::saturating_add).min(sockets / packet).saturating_mul(2);
+    let packets = links.fold(sockets, u64::saturating_add).saturating_mul(2);
     let flows = (plan.flows.len() + plan.crowds.len()) as u64;
     BASE.saturating_add(packets.saturating_mul(PACKET)).saturating_add(flows.saturating_mul(FLOW))
 }
@@ -392,10 +391,10 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_without_a_limit_needs_what_the_sockets_hold() {
-        let text = r#"{"duration": "1 s", "path": {"rate": "622 Mbit/s", "rtt": "10 ms", "access_rate": "10 Gbit/s"}, "flow": [{"cc": "reno"}]}"#;
-        let plan = Scenario::from_json(text, "scenario", &[]).unwrap().resolve("scenario").unwrap();
-        assert_eq!(memory(&plan), BASE + 2 * ((1 << 30) / 1500) * PACKET + FLOW);
+    fn queues_without_a_limit_need_what_the_sockets_hold() {
+        let text = r#"{"duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms", "access_rate": "10 Gbit/s"}, "flow": [{"cc": "reno"}]}"#;
+        let accessed = Scenario::from_json(text, "scenario", &[]).unwrap().resolve("scenario").unwrap();
+        assert_eq!(memory(&accessed), memory(&plan()) + 2 * ((1 << 30) / 1500) * PACKET);
     }
 
     /// Runs a shell script in place of a kernel.
@@ -459,7 +458,6 @@ mod tests {
     fn a_network_that_is_too_large_is_refused_before_the_start() {
         let mut plan = plan();
         plan.links[0].config.limit = Limit::Packets(1 << 50);
-        plan.flows = vec![plan.flows[0].clone(); 1_000_000];
         let launch = Launch { image: "/".into(), init: "/".into(), links: "/".into() };
         let error = run(&launch, &plan, &Run::default(), &Uncontrolled).unwrap_err();
         assert!(matches!(error, Error::Memory { .. }), "{error}");
