@@ -281,9 +281,10 @@ static long finish(__u64 __user *length)
 
 	if (!path.is_running)
 		return -EINVAL;
+	/* First, so that work which is pending arms the timer no more. */
+	path.is_running = false;
 	hrtimer_cancel(&path.timer);
 	tasklet_kill(&path.work);
-	path.is_running = false;
 	while ((skb = __skb_dequeue(&path.arrived)))
 		kfree_skb(skb);
 	path.records_length = path.links->finish(path.network, now(), &path.records);
