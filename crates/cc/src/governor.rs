@@ -132,6 +132,9 @@ pub struct Report {
     pub is_ece: u32,
     /// The delivery rate, where [`Governor::needs_rate`].
     pub rate: Rate,
+    /// Whether the header of the ACK was the expected one: it acknowledges new data cumulatively, with no SACK blocks, no echoed
+    /// mark, and the window of the last (header prediction; the fast path of Linux, net/ipv4/tcp_input.c, `tcp_rcv_established`).
+    pub is_predicted: u32,
 }
 
 /// A time on the clock that a governor sees, in nanoseconds: it begins at one second.

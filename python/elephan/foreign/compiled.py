@@ -37,6 +37,7 @@ ACK = np.dtype(
         *((name, "u4") for name in ("acked", "acked_cumulative", "in_flight", "prior_in_flight", "sacked")),
         *((name, "u4") for name in ("outstanding_max", "mss", "state", "is_window_limited", "is_ece")),
         ("rate", RATE),
+        ("is_predicted", "u4"),
     ],
     align=True,
 )

@@ -64,6 +64,7 @@ impl Sender {
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
         self.duplicates = None;
+        let is_predicted = window == self.space.window();
         self.space.take_window(offset, window);
         self.space.una = offset;
         self.timer.tries = 0;
@@ -77,7 +78,7 @@ impl Sender {
         self.take_sample(rtt);
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         if self.governed.is_some() {
-            self.tell_plain_ack(acked.bytes, rtt, state, counters, now);
+            self.tell_plain_ack(acked.bytes, rtt, state, is_predicted, counters, now);
         } else {
             self.begin_round();
             let growth = self.growth(acked.bytes);
@@ -95,7 +96,7 @@ impl Sender {
         self.burst = 0;
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
         if self.governed.is_some() {
-            delivered.told = Some(self.note_prior());
+            delivered.told = Some(self.note_prior(ack));
         }
         let mut before =
             Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
@@ -229,7 +230,7 @@ impl Sender {
     /// The window of a recovery follows an ACK that delivered `bytes`; `is_good` says whether it moved the left edge
     /// and showed no further loss.
     #[inline(never)]
-    fn set_recovery_window(&mut self, bytes: u64, is_good: bool) {
+    pub(super) fn set_recovery_window(&mut self, bytes: u64, is_good: bool) {
         let Some(window) = self.phase.window() else { return };
         let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
         match window {

@@ -4,7 +4,7 @@ use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
 use elephan_cc::{Cause, State};
 use elephan_units::Time;
 
-use super::Sender;
+use super::{Acknowledgment, Sender};
 use super::pacing::Pacer;
 use super::rate::{Counts, RateSampler};
 use super::scoreboard::Arrivals;
@@ -24,6 +24,8 @@ pub struct Governed {
     first: u64,
     /// Segments in flight when the last ACK arrived.
     prior_in_flight: u32,
+    /// [`Report::is_predicted`] of that ACK.
+    is_predicted: bool,
     /// Whether the governor asks for a reduction.
     asks: bool,
     /// None where the governor needs no rate.
@@ -56,6 +58,7 @@ impl Governed {
             delivered: Counts::default(),
             first: 0,
             prior_in_flight: 0,
+            is_predicted: false,
             asks: false,
             sampler: governor.needs_rate().then(RateSampler::default),
         }
@@ -110,6 +113,7 @@ impl Sender {
             is_window_limited: u32::from(self.usage.limited),
             is_ece: 0,
             rate: Rate::default(),
+            is_predicted: 0,
         }
     }
 
@@ -203,11 +207,16 @@ impl Sender {
 
     /// An ACK arrived, and nothing of it was processed yet: what it delivers is to be told.
     #[inline(never)]
-    pub(super) fn note_prior(&mut self) -> Arrivals {
+    pub(super) fn note_prior(&mut self, ack: &Acknowledgment<'_>) -> Arrivals {
         self.note_app_limited();
         let in_flight = self.segments_in_flight();
+        let is_predicted = ack.offset > self.space.una
+            && ack.window == self.space.window()
+            && ack.blocks.is_empty()
+            && !ack.ece;
         if let Some(governed) = &mut self.governed {
             governed.prior_in_flight = in_flight;
+            governed.is_predicted = is_predicted;
         }
         Arrivals::default()
     }
@@ -221,6 +230,7 @@ impl Sender {
         governed.delivered.all += delivery.acked;
         governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
         let (delivered, prior_in_flight) = (governed.delivered, governed.prior_in_flight);
+        let is_predicted = governed.is_predicted;
         let rate = match &mut governed.sampler {
             None => Rate::default(),
             Some(sampler) => {
@@ -239,6 +249,7 @@ impl Sender {
         report.acked_cumulative = delivery.cumulative as u32;
         report.prior_in_flight = prior_in_flight;
         report.is_ece = u32::from(delivery.marked);
+        report.is_predicted = u32::from(is_predicted);
         report.rate = Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate };
         self.tell_report(Told::Ack, &report);
         self.reduce_if_asked(counters, now);
@@ -251,6 +262,7 @@ impl Sender {
         bytes: u64,
         rtt: Time,
         state: State,
+        is_predicted: bool,
         counters: &mut Counters,
         now: Time,
     ) {
@@ -264,12 +276,14 @@ impl Sender {
         let acked = first - std::mem::replace(&mut governed.first, first);
         governed.delivered.all += acked;
         governed.prior_in_flight = in_flight + acked as u32;
+        governed.is_predicted = is_predicted;
         let prior_in_flight = governed.prior_in_flight;
         let mut report = self.report(now);
         report.rtt_ns = nanos(rtt).cast_signed();
         report.growth = self.growth(bytes);
         (report.acked, report.acked_cumulative) = (acked as u32, acked as u32);
         report.prior_in_flight = prior_in_flight;
+        report.is_predicted = u32::from(is_predicted);
         self.tell_report(Told::Ack, &report);
         self.reduce_if_asked(counters, now);
     }

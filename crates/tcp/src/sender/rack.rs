@@ -28,6 +28,8 @@ const MAX_REORDERING: u64 = 300;
 pub struct Rack {
     /// RACK.rtt: the round-trip time of the last segment that was delivered.
     rtt: Time,
+    /// Whether a delivery has shown something new since losses were looked for.
+    advanced: bool,
     /// RACK.fack: offset after the highest segment that was delivered.
     fack: u64,
     /// RACK.reordering_seen.
@@ -85,10 +87,12 @@ impl Sender {
         duplicate: Option<u64>,
         now: Time,
     ) {
+        let settings = &self.settings;
         let Some(rack) = &mut self.rack else { return };
         // Step 2: each segment that is delivered sets RACK.rtt.
         if let Some((_, sent_at)) = last {
-            rack.rtt = now.since(sent_at);
+            rack.rtt = settings.clock(now).since(settings.clock(sent_at));
+            rack.advanced = true;
         }
         // Step 3. The order of what one ACK reports is not known: only what lies below earlier reports was
         // overtaken. Its distance is to the highest that is known now, as in Linux (`tcp_sacktag_write_queue`,
@@ -134,7 +138,8 @@ impl Sender {
         let window = if is_eager {
             Time::ZERO
         } else {
-            (self.rtt.min() / 4 * u64::from(rack.steps)).min(self.rtt.srtt())
+            let quarter = self.settings.clock(self.settings.clock(self.rtt.min()) / 4);
+            (quarter * u64::from(rack.steps)).min(self.settings.clock(self.rtt.srtt()))
         };
         rack.rtt.saturating_add(window)
     }
@@ -151,11 +156,20 @@ impl Sender {
 
     #[inline(never)]
     fn detect_overdue(&mut self, now: Time) -> (Option<u64>, Option<u32>) {
+        let Some(rack) = &mut self.rack else { return (None, None) };
+        // Linux (`tcp_rack_mark_lost`): an ACK that delivers nothing shows no loss, and does not set the timer again.
+        let advanced = std::mem::take(&mut rack.advanced);
+        if !advanced && self.settings.is_coarse() && now < self.timer.reordering {
+            return (None, None);
+        }
         let Some(rack) = &self.rack else { return (None, None) };
         let wait = self.patience(rack);
-        let found = self.board.detect_overdue(wait, now);
-        let wait = wait.saturating_add(self.settings.timer_margin);
-        self.timer.set_reordering(found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait)));
+        let found = self.board.detect_overdue(wait, self.settings.clock_end(now));
+        let deadline = found.pending.map_or(Time::MAX, |sent_at| {
+            let overdue = self.settings.clock(sent_at).saturating_add(wait);
+            self.expiry(overdue.since(self.settings.clock(now)) + self.settings.timer_margin, now)
+        });
+        self.timer.set_reordering(deadline);
         (found.lost, found.lost_again)
     }
 
@@ -164,11 +178,16 @@ impl Sender {
         let Repair::Sack { fack, reduction, .. } = self.settings.repair else { return };
         self.burst = 0;
         let before = Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
+        let was_repairing = matches!(self.phase, Phase::Sack(_));
         if self.repair_with_sack(fack, reduction, before, counters, now)
             && let Phase::Sack(recovery) = &mut self.phase
         {
             // No ACK grants anything to send, and there may be no further one.
             recovery.retransmit_now = true;
+            if !was_repairing && self.undoes_as_linux() {
+                // Linux (`tcp_rack_reo_timeout`): it counts as the delivery of a segment.
+                self.set_recovery_window(self.settings.mss.into(), false);
+            }
         }
         self.tell_state(now);
     }
@@ -182,7 +201,7 @@ impl Sender {
         match &self.rack {
             Some(rack) => {
                 let wait = if self.undoes_as_linux() { rack.rtt } else { self.patience(rack) };
-                let sent_by = now.since(wait);
+                let sent_by = self.settings.clock_end(now).since(wait);
                 self.board.old_is_lost(sent_by);
                 self.timer.front_is_due = true;
             }

@@ -6,6 +6,9 @@ use elephan_units::Time;
 
 use crate::config::{AfterIdle, ByteCounting, Config, Recovery, SsthreshBase, WindowReduction};
 
+/// A tick of the clock of segments in a kernel.
+const MICROSECOND: Time = Time::from_micros(1);
+
 /// The sender's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -103,6 +106,18 @@ impl Settings {
     #[inline]
     pub fn is_coarse(&self) -> bool {
         self.timer_margin > Time::ZERO
+    }
+
+    /// A time on the clock of segments: a kernel's counts microseconds (Linux, `tcp_mstamp`).
+    #[inline]
+    pub fn clock(&self, time: Time) -> Time {
+        if self.is_coarse() { Time::from_micros(time.picos() / MICROSECOND.picos()) } else { time }
+    }
+
+    /// The last moment at which that clock shows the same time.
+    #[inline]
+    pub fn clock_end(&self, now: Time) -> Time {
+        if self.is_coarse() { self.clock(now) + MICROSECOND - Time::from_picos(1) } else { now }
     }
 
     /// Whether losses are repaired with selective acknowledgments.

@@ -197,6 +197,12 @@ impl SendSpace {
         (room > 0 && (self.fills_small_window || 2 * room >= self.largest_window())).then_some(room as u16)
     }
 
+    /// The peer's window, in bytes beyond `una`.
+    #[inline]
+    pub fn window(&self) -> u64 {
+        self.window_edge - self.una
+    }
+
     /// Sets the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
     /// (`tcp_may_update_window`), an ACK without new data can open or close the window, but not move its edge
     /// back, because the ACK may be an old one.

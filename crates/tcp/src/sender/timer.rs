@@ -25,7 +25,7 @@ pub struct Timer {
     /// Whether a zero-window probe is due.
     pub probe: bool,
     /// When the reordering timer runs out (RFC 8985, section 6.2, step 5); `Time::MAX` when off.
-    reordering: Time,
+    pub reordering: Time,
     /// When a tail loss probe is due (RFC 8985, section 7.2); `Time::MAX` for never.
     loss_probe: Time,
     /// After a timeout: the first lost segment is to be sent now, regardless of the window.

@@ -430,3 +430,20 @@ fn a_full_device_queue_reduces_once_in_a_window() {
     tcp.end.on_local_congestion(tcp.now);
     assert_eq!(tcp.end.counters().stalls, 2);
 }
+
+#[test]
+fn a_header_is_predicted_if_it_only_moves_the_left_edge() {
+    // Linux, `tcp_rcv_established`: the window, the length of the header and the flags are those of the last.
+    let (mut tcp, listener) = listening(Config { ecn: true, ..config() });
+    let predicted = || listener.acks(|report| report.is_predicted);
+    tcp.until(110).ack(1).ack(2).ack(3);
+    assert_eq!(predicted()[1..], [1, 1]);
+    tcp.window -= 128;
+    tcp.ack(4).ack(5);
+    assert_eq!(predicted(), [0, 1], "another window, and the same again");
+    tcp.sack(5, &[6..7]).sack(6, &[7..8]).ack(8);
+    assert_eq!(predicted(), [0, 0, 1], "with blocks, and without");
+    tcp.ece = true;
+    tcp.ack(9);
+    assert_eq!(predicted(), [0], "an echoed mark");
+}

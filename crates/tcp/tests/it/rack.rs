@@ -51,10 +51,10 @@ fn beyond_the_window_it_is_a_loss() {
 
 #[test]
 fn a_coarse_timer_adds_to_what_it_waits_for() {
-    // Linux (`tcp_rack_mark_lost`): the timer runs out 2 ms after 2 is overdue.
+    // Linux (`tcp_rack_mark_lost`): the timer is set for 2 ms after 2 is overdue, at 235 ms, and runs out at the end of that tick.
     let mut tcp = reordered(Config { timer_margin: ms(2), ..rack() });
     tcp.until(210).sack(2, &[3..7]).until(400);
-    assert_eq!(tcp.sent_at(), [(2, 237.0)]);
+    assert_eq!(tcp.sent_at(), [(2, 238.0)]);
 }
 
 #[test]

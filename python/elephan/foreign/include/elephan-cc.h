@@ -93,6 +93,8 @@ struct elephan_cc_ack {
 	uint32_t is_window_limited; /* the window, not the application, limited the sender in the last round trip */
 	uint32_t is_ece;           /* the ACK echoed a mark */
 	struct elephan_cc_rate rate; /* with ELEPHAN_CC_NEEDS_RATE */
+	uint32_t is_predicted;     /* the ACK acknowledges new data cumulatively, with no SACK blocks, no echoed mark, and the window of the
+	                              last one (header prediction) */
 };
 
 /* Why the window must be reduced. */

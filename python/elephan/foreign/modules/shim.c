@@ -3,7 +3,7 @@
  * A congestion control module of Linux as an algorithm of elephan-cc.h. It is compiled together with the module, which registers its
  * `struct tcp_congestion_ops` here when the object is loaded.
  *
- * The calls follow net/ipv4/tcp_input.c. On an ACK: in_ack_event, pkts_acked, then cong_control; a module without it gets cong_avoid,
+ * The calls follow net/ipv4/tcp_input.c. On an ACK: pkts_acked, in_ack_event, then cong_control; a module without it gets cong_avoid,
  * except while the window is being reduced (CWR and Recovery). On a congestion event: ssthresh; after a timeout CA_EVENT_LOSS, too.
  *
  * Parameters of a module are variables of its object. A connection with other values than those of this object is made in a private
@@ -575,11 +575,6 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 	if (tp->app_limited && after(tp->delivered, tp->app_limited))
 		tp->app_limited = 0;
 	was_limited = tp->app_limited;
-	if (ops->in_ack_event) {
-		bool is_plain = ack->state == ELEPHAN_CC_OPEN && ack->sacked == 0 && ack->acked_cumulative > 0 && !ack->is_ece;
-
-		ops->in_ack_event(SK(c), CA_ACK_WIN_UPDATE | (is_plain ? 0 : CA_ACK_SLOWPATH) | (ack->is_ece ? CA_ACK_ECE : 0));
-	}
 	if (ops->pkts_acked) {
 		struct ack_sample sample = {
 			.pkts_acked = ack->acked_cumulative,
@@ -589,6 +584,8 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 
 		ops->pkts_acked(SK(c), &sample);
 	}
+	if (ops->in_ack_event)
+		ops->in_ack_event(SK(c), CA_ACK_WIN_UPDATE | (ack->is_predicted ? 0 : CA_ACK_SLOWPATH) | (ack->is_ece ? CA_ACK_ECE : 0));
 	tp->inet_conn.icsk_ca_state = ack->state;
 	if (ops->cong_control) {
 		struct rate_sample rs = rate_sample(c, ack);
