@@ -254,10 +254,15 @@ impl Receiver {
         u64::from(self.window).saturating_sub(taken)
     }
 
-    /// Data arrived, `in_order` bytes of it, and other waits beyond a hole, which leaves less of the window (Linux,
-    /// net/ipv4/tcp_output.c, `__tcp_select_window`).
+    /// Whether what waits beyond a hole takes room of the window.
+    fn is_weighed(&self) -> bool {
+        self.compression.is_some() && self.threshold < u32::MAX
+    }
+
+    /// Data arrived, `in_order` bytes of it, and waits beyond a hole, or did until now: nothing of it is read when the window of
+    /// the ACK is chosen, and there is less of it (Linux, net/ipv4/tcp_output.c, `__tcp_select_window`).
     fn weigh(&mut self, in_order: u64) {
-        if self.compression.is_some() && self.threshold < u32::MAX && self.has_holes() {
+        if self.is_weighed() {
             let room = self.room_beside(in_order);
             self.grown = self.rounded(room.min(self.threshold.into()) as u32);
             if room < u64::from(self.window / 2) {
@@ -386,6 +391,10 @@ impl Receiver {
         if filled_a_hole {
             self.fill_hole(reported);
             self.weigh(self.next - before);
+            // The ACK comes before what was filled is read.
+            if !(self.sack && self.is_weighed()) {
+                self.forget_reported();
+            }
         }
         let past_fin = u64::from(self.next > self.fin);
         let payload = self.next - before - past_fin;
@@ -414,7 +423,6 @@ impl Receiver {
         {
             self.note_duplicate(left, right);
         }
-        self.forget_reported();
     }
 
     fn receive_beyond(&mut self, left: u64, right: u64, now: Time) {

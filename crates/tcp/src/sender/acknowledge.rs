@@ -95,8 +95,13 @@ impl Sender {
         }
         self.burst = 0;
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
+        let mut is_predicted = false;
         if self.governed.is_some() {
-            delivered.told = Some(self.note_prior(ack));
+            delivered.told = Some(self.note_prior());
+            is_predicted = ack.offset > self.space.una
+                && ack.window == self.space.window()
+                && ack.blocks.is_empty()
+                && !ack.ece;
         }
         let mut before =
             Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
@@ -126,6 +131,16 @@ impl Sender {
             sack && !ack.blocks.is_empty() && self.take_blocks(ack, before.una, &mut delivered, counters);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
+        if let Some(Arrivals { count, latest }) = delivered.told {
+            self.note_ack(Some(Delivery {
+                acked: count,
+                cumulative: delivered.segments,
+                newest: latest.map(|(_, id, sent_at)| (id, sent_at)),
+                rtt,
+                marked: ack.ece,
+                is_predicted,
+            }));
+        }
 
         if self.rack.is_some() {
             let duplicate =
@@ -195,6 +210,7 @@ impl Sender {
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(false, now);
         }
+        self.note_ack(None);
     }
 
     /// A recovery has ended, at an ACK that `reported` a duplicate or not.
@@ -374,16 +390,8 @@ impl Sender {
             && counts
             && self.may_grow();
         let growth = if grows { self.worth(delivered.counted, delivered.cumulative) } else { 0.0 };
-        if let Some(Arrivals { count, latest }) = delivered.told {
-            let delivery = Delivery {
-                growth,
-                acked: count,
-                cumulative: delivered.segments,
-                newest: latest.map(|(_, id, sent_at)| (id, sent_at)),
-                rtt,
-                marked,
-            };
-            self.tell_ack(delivery, counters, now);
+        if self.governed.is_some() {
+            self.tell_ack(growth, counters, now);
         } else {
             self.grow(growth, before.pipe, rtt, state, now);
         }

@@ -4,7 +4,7 @@ use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
 use elephan_cc::{Cause, State};
 use elephan_units::Time;
 
-use super::{Acknowledgment, Sender};
+use super::Sender;
 use super::pacing::Pacer;
 use super::rate::{Counts, RateSampler};
 use super::scoreboard::Arrivals;
@@ -24,8 +24,8 @@ pub struct Governed {
     first: u64,
     /// Segments in flight when the last ACK arrived.
     prior_in_flight: u32,
-    /// [`Report::is_predicted`] of that ACK.
-    is_predicted: bool,
+    /// The ACK that is being processed, once it is known what it delivered.
+    ack: Option<Delivery>,
     /// Whether the governor asks for a reduction.
     asks: bool,
     /// None where the governor needs no rate.
@@ -35,8 +35,6 @@ pub struct Governed {
 /// What an ACK delivered, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// For which the window may grow.
-    pub growth: f64,
     /// Cumulatively or selectively acknowledged.
     pub acked: u64,
     /// Cumulatively acknowledged.
@@ -46,6 +44,8 @@ pub struct Delivery {
     pub rtt: Option<Time>,
     /// Whether the ACK echoed a mark.
     pub marked: bool,
+    /// See [`Report::is_predicted`].
+    pub is_predicted: bool,
 }
 
 impl Governed {
@@ -58,7 +58,7 @@ impl Governed {
             delivered: Counts::default(),
             first: 0,
             prior_in_flight: 0,
-            is_predicted: false,
+            ack: None,
             asks: false,
             sampler: governor.needs_rate().then(RateSampler::default),
         }
@@ -85,13 +85,13 @@ impl Sender {
         (board.len() - board.sacked() - board.lost() + board.retransmitted()) as u32
     }
 
-    /// The connection as it is now.
+    /// The connection as it is now, and the ACK that is being processed.
     fn report(&self, now: Time) -> Report {
         let Some(governed) = &self.governed else { return Report::default() };
-        let in_flight = self.segments_in_flight();
+        let (in_flight, ack) = (self.segments_in_flight(), governed.ack);
         Report {
             now_ns: clock(now),
-            rtt_ns: -1,
+            rtt_ns: ack.and_then(|ack| ack.rtt).map_or(-1, |rtt| nanos(rtt).cast_signed()),
             min_rtt_ns: nanos(self.rtt.min()),
             srtt_ns: nanos(self.rtt.srtt()),
             sent_ns: clock(self.last_sent.min(now)),
@@ -102,18 +102,18 @@ impl Sender {
             lost: self.board.losses().into(),
             round: self.round.number,
             growth: 0.0,
-            acked: 0,
-            acked_cumulative: 0,
+            acked: ack.map_or(0, |ack| ack.acked as u32),
+            acked_cumulative: ack.map_or(0, |ack| ack.cumulative as u32),
             in_flight,
-            prior_in_flight: in_flight,
+            prior_in_flight: ack.map_or(in_flight, |_| governed.prior_in_flight),
             sacked: self.board.sacked() as u32,
             outstanding_max: self.segments(self.usage.outstanding) as u32,
             mss: self.settings.mss,
             state: governed.state.into(),
             is_window_limited: u32::from(self.usage.limited),
-            is_ece: 0,
+            is_ece: ack.map_or(0, |ack| ack.marked.into()),
             rate: Rate::default(),
-            is_predicted: 0,
+            is_predicted: ack.map_or(0, |ack| ack.is_predicted.into()),
         }
     }
 
@@ -207,30 +207,33 @@ impl Sender {
 
     /// An ACK arrived, and nothing of it was processed yet: what it delivers is to be told.
     #[inline(never)]
-    pub(super) fn note_prior(&mut self, ack: &Acknowledgment<'_>) -> Arrivals {
+    pub(super) fn note_prior(&mut self) -> Arrivals {
         self.note_app_limited();
         let in_flight = self.segments_in_flight();
-        let is_predicted = ack.offset > self.space.una
-            && ack.window == self.space.window()
-            && ack.blocks.is_empty()
-            && !ack.ece;
         if let Some(governed) = &mut self.governed {
             governed.prior_in_flight = in_flight;
-            governed.is_predicted = is_predicted;
         }
         Arrivals::default()
     }
 
-    /// An ACK delivered data: what it says of the state is told already.
+    /// It is known what an ACK delivered: whatever is reported of it says so.
+    #[inline]
+    pub(super) fn note_ack(&mut self, ack: Option<Delivery>) {
+        if let Some(governed) = &mut self.governed {
+            governed.ack = ack;
+        }
+    }
+
+    /// The ACK that delivered data, for which the window may grow by `growth` segments: what it says of the state is told already.
     #[inline(never)]
-    pub(super) fn tell_ack(&mut self, delivery: Delivery, counters: &mut Counters, now: Time) {
+    pub(super) fn tell_ack(&mut self, growth: f64, counters: &mut Counters, now: Time) {
         let losses = self.board.losses();
         let Some(governed) = &mut self.governed else { return };
+        let Some(delivery) = governed.ack else { return };
         governed.first = self.board.first();
         governed.delivered.all += delivery.acked;
         governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
-        let (delivered, prior_in_flight) = (governed.delivered, governed.prior_in_flight);
-        let is_predicted = governed.is_predicted;
+        let delivered = governed.delivered;
         let rate = match &mut governed.sampler {
             None => Rate::default(),
             Some(sampler) => {
@@ -243,15 +246,10 @@ impl Sender {
             && rate.prior_delivered + 1 == delivered.all
             && (1..self.settings.mss).contains(&rate.sent_in_flight);
         let mut report = self.report(now);
-        report.rtt_ns = delivery.rtt.map_or(-1, |rtt| nanos(rtt).cast_signed());
-        report.growth = delivery.growth;
-        report.acked = delivery.acked as u32;
-        report.acked_cumulative = delivery.cumulative as u32;
-        report.prior_in_flight = prior_in_flight;
-        report.is_ece = u32::from(delivery.marked);
-        report.is_predicted = u32::from(is_predicted);
+        report.growth = growth;
         report.rate = Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate };
         self.tell_report(Told::Ack, &report);
+        self.note_ack(None);
         self.reduce_if_asked(counters, now);
     }
 
@@ -266,25 +264,29 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) {
+        let (in_flight, first) = (self.segments_in_flight(), self.board.first());
         let Some(governed) = &mut self.governed else { return };
+        let acked = first - std::mem::replace(&mut governed.first, first);
+        governed.prior_in_flight = in_flight + acked as u32;
+        governed.ack = Some(Delivery {
+            acked,
+            cumulative: acked,
+            newest: None,
+            rtt: Some(rtt),
+            marked: false,
+            is_predicted,
+        });
         if state != governed.state {
             self.tell_state(now);
         }
         self.begin_round();
-        let (in_flight, first) = (self.segments_in_flight(), self.board.first());
-        let Some(governed) = &mut self.governed else { return };
-        let acked = first - std::mem::replace(&mut governed.first, first);
-        governed.delivered.all += acked;
-        governed.prior_in_flight = in_flight + acked as u32;
-        governed.is_predicted = is_predicted;
-        let prior_in_flight = governed.prior_in_flight;
+        if let Some(governed) = &mut self.governed {
+            governed.delivered.all += acked;
+        }
         let mut report = self.report(now);
-        report.rtt_ns = nanos(rtt).cast_signed();
         report.growth = self.growth(bytes);
-        (report.acked, report.acked_cumulative) = (acked as u32, acked as u32);
-        report.prior_in_flight = prior_in_flight;
-        report.is_predicted = u32::from(is_predicted);
         self.tell_report(Told::Ack, &report);
+        self.note_ack(None);
         self.reduce_if_asked(counters, now);
     }
 

@@ -402,8 +402,10 @@ fn what_waits_beyond_a_hole_takes_room_and_then_an_advance_is_a_report_among_oth
     let windows: Vec<u16> = tcp.take_bare(2).iter().map(|ack| ack.window).collect();
     assert_eq!(windows, [38_011, 38_011]);
     tcp.data(7).silent();
-    // Without a hole all of it is offered.
+    // The ACK of a segment that fills the last hole comes before anything is read, 3 to 7; then all of the buffer is offered.
     tcp.data(3);
+    assert_eq!(tcp.take_bare(1)[0].window, 35_027);
+    tcp.data(8).data(9);
     assert_eq!(tcp.take_bare(1)[0].window, 40_000);
 }
 

@@ -26,8 +26,7 @@ struct connection {
 	/* Samples of segments that were sent when `delivered` was in this range are application-limited, because the module said so. */
 	u32 limited_from, limited_to;
 	bool is_limited;
-	u8 state_before; /* the state before the last change */
-	u64 state_told_ns; /* when that was told */
+	bool is_taken; /* the module knows what the ACK that is being processed delivered */
 	bool is_reducing; /* on_congestion was called, and the state that follows is not told yet */
 };
 

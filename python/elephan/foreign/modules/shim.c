@@ -560,6 +560,24 @@ static void on_start(void *state, struct elephan_cc_window *window, const struct
 	get(c, window);
 }
 
+/* Something is told of the connection. The module hears what an ACK delivered before anything follows from it (tcp_clean_rtx_queue, then
+   tcp_in_ack_event). */
+static void take(struct connection *c, const struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct ack_sample sample = {
+		.pkts_acked = ack->acked_cumulative,
+		.rtt_us = ack->rtt_ns < 0 ? -1 : ack->rtt_ns / NSEC_PER_USEC,
+		.in_flight = ack->mss * (ack->rate.delivered ? ack->rate.delivered : ack->prior_in_flight),
+	};
+
+	set(c, window, ack);
+	if (!ack->acked || c->is_taken)
+		return;
+	c->is_taken = true;
+	CALL(c, pkts_acked, &sample);
+	CALL(c, in_ack_event, CA_ACK_WIN_UPDATE | (ack->is_predicted ? 0 : CA_ACK_SLOWPATH) | (ack->is_ece ? CA_ACK_ECE : 0));
+}
+
 static void on_ack(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
 {
 	struct connection *c = state;
@@ -568,24 +586,12 @@ static void on_ack(void *state, struct elephan_cc_window *window, const struct e
 	u32 was_limited;
 
 	PASS_ON(on_ack, state, window, ack)
-	set(c, window, ack);
-	/* Linux calls the first two hooks with the state before the ACK (tcp_clean_rtx_queue), which was told already. */
-	tp->inet_conn.icsk_ca_state = c->state_told_ns == ack->now_ns ? c->state_before : ack->state;
+	take(c, window, ack);
+	c->is_taken = false;
 	tp->delivered_mstamp = tp->tcp_mstamp;
 	if (tp->app_limited && after(tp->delivered, tp->app_limited))
 		tp->app_limited = 0;
 	was_limited = tp->app_limited;
-	if (ops->pkts_acked) {
-		struct ack_sample sample = {
-			.pkts_acked = ack->acked_cumulative,
-			.rtt_us = ack->rtt_ns < 0 ? -1 : ack->rtt_ns / NSEC_PER_USEC,
-			.in_flight = tp->mss_cache * (tp->delivered - (u32)ack->rate.prior_delivered),
-		};
-
-		ops->pkts_acked(SK(c), &sample);
-	}
-	if (ops->in_ack_event)
-		ops->in_ack_event(SK(c), CA_ACK_WIN_UPDATE | (ack->is_predicted ? 0 : CA_ACK_SLOWPATH) | (ack->is_ece ? CA_ACK_ECE : 0));
 	tp->inet_conn.icsk_ca_state = ack->state;
 	if (ops->cong_control) {
 		struct rate_sample rs = rate_sample(c, ack);
@@ -613,7 +619,7 @@ static void on_congestion(void *state, struct elephan_cc_window *window, const s
 	struct tcp_sock *tp = &c->tp;
 
 	PASS_ON(on_congestion, state, window, ack, cause)
-	set(c, window, ack);
+	take(c, window, ack);
 	tp->prior_ssthresh = cause == ELEPHAN_CC_CAUSE_ECN ? 0 : tcp_current_ssthresh(SK(c));
 	tp->prior_cwnd = tp->snd_cwnd;
 	tp->snd_cwnd_cnt = 0;
@@ -631,7 +637,7 @@ static void on_state(void *state, struct elephan_cc_window *window, const struct
 	u32 reduced;
 
 	PASS_ON(on_state, state, window, ack)
-	set(c, window, ack);
+	take(c, window, ack);
 	reduced = tp->snd_cwnd;
 	/* The endpoint has reduced the window. In Linux it falls during the state: modules still see that of before, and may set another
 	   threshold. */
@@ -640,9 +646,6 @@ static void on_state(void *state, struct elephan_cc_window *window, const struct
 	/* After a timeout, when what is lost is known, the window allows one segment more than is in flight. */
 	if (ack->state == ELEPHAN_CC_LOSS && tp->inet_conn.icsk_ca_ops->cong_control)
 		tp->snd_cwnd = ack->in_flight + 1;
-	if (c->state_told_ns != ack->now_ns)
-		c->state_before = tp->inet_conn.icsk_ca_state;
-	c->state_told_ns = ack->now_ns;
 	/* Modules compare the new state with the one before. */
 	CALL(c, set_state, ack->state);
 	tp->inet_conn.icsk_ca_state = ack->state;
@@ -658,7 +661,7 @@ static void on_event(void *state, struct elephan_cc_window *window, const struct
 	struct tcp_sock *tp = &c->tp;
 
 	PASS_ON(on_event, state, window, ack, event)
-	set(c, window, ack);
+	take(c, window, ack);
 	switch (event) {
 	case ELEPHAN_CC_EVENT_RESTART:
 		CALL(c, cwnd_event, CA_EVENT_CWND_RESTART);
