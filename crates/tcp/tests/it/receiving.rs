@@ -366,6 +366,18 @@ fn the_timer_of_a_delayed_ack_lets_go_what_is_held_back() {
 }
 
 #[test]
+fn the_timer_of_a_delayed_ack_counts_whole_ticks() {
+    // Linux (kernel/time/timer.c): 40 ticks after the one in which it is set, it runs out at the end of that tick.
+    let delayed_ack = DelayedAck { timeout: ms(40), ..DelayedAck::default() };
+    let mut tcp = compressing(Config { delayed_ack, ..config() });
+    tcp.now += Time::from_micros(300);
+    tcp.data(0).until(40).silent();
+    tcp.until(41).acks(1000, &[]);
+    let mut tcp = Script::receiver(Config { delayed_ack, ..config() });
+    tcp.data(0).until(40).acks(1000, &[]);
+}
+
+#[test]
 fn an_advance_and_a_duplicate_are_reported_at_once() {
     let mut tcp = compressing(config());
     tcp.data(2).data(3).data(4).take_bare(3);
