@@ -81,7 +81,8 @@ pub struct Rate {
     pub sent_in_flight: u32,
 }
 
-/// A connection at an ACK, or at another event (`struct elephan_cc_ack`).
+/// A connection at an ACK, or at another event (`struct elephan_cc_ack`). Congestion, states and events that follow from an ACK are
+/// told before it, with what it delivered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {

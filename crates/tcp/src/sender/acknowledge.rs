@@ -225,8 +225,8 @@ impl Sender {
         }
     }
 
-    /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, a `duplicate` that the
-    /// ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a segment, which the
+    /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, each segment is a whole
+    /// one, a `duplicate` that the ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a segment, which the
     /// next ACK does not count again (`tcp_remove_reno_sacks`).
     #[inline]
     fn counted(&self, delivered: &Delivered, advanced: bool, duplicate: Option<&(u64, u64)>) -> u64 {
@@ -235,6 +235,7 @@ impl Sender {
             return bytes;
         }
         let mss = u64::from(self.settings.mss);
+        let bytes = bytes.next_multiple_of(mss);
         match self.duplicates {
             Some(duplicates) if advanced && !self.settings.sack() => {
                 bytes.saturating_sub(duplicates.count.get() * mss).max(bytes.min(mss))
@@ -474,7 +475,7 @@ impl Sender {
     fn worth(&self, bytes: u64, cumulative: u64) -> f64 {
         let limit = match self.settings.byte_counting {
             ByteCounting::PerAck => return 1.0,
-            ByteCounting::Delivered => return self.segments(bytes),
+            ByteCounting::Delivered => return self.segments(bytes).ceil(),
             ByteCounting::Abc { limit } => limit,
         };
         let acked = self.segments(cumulative);

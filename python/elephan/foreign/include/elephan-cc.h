@@ -67,7 +67,8 @@ struct elephan_cc_rate {
 	uint32_t sent_in_flight;   /* bytes sent and not cumulatively acknowledged when that segment was sent, itself included */
 };
 
-/* The connection at an ACK, or at another event. */
+/* The connection at an ACK, or at another event. Congestion, states and events that follow from an ACK are told before on_ack, and
+   with what it delivered: with rtt_ns, acked, acked_cumulative, prior_in_flight, is_ece and is_predicted. */
 struct elephan_cc_ack {
 	uint64_t now_ns;           /* jiffies of Linux at HZ = 1000 are now_ns / 1000000 */
 	int64_t rtt_ns;            /* round-trip time that this ACK measured; negative: none */
