@@ -32,7 +32,7 @@ impl Sender {
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
     /// - `cwnd` is not validated, and not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
-    /// - no governor needs to know of each segment;
+    /// - no governor needs to know of each segment, or of a window that has changed;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
     ///
@@ -56,7 +56,10 @@ impl Sender {
             || self.rack.is_some()
             || self.tlp.is_some()
             || self.settings.is_particular
-                && (self.is_sampled() || self.validation.is_some() || self.is_dubious())
+                && (self.is_sampled()
+                    || self.validation.is_some()
+                    || self.is_dubious()
+                    || self.governed.is_some() && window != self.space.window())
         {
             return false;
         }
@@ -64,7 +67,6 @@ impl Sender {
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
         self.duplicates = None;
-        let is_predicted = window == self.space.window();
         self.space.take_window(offset, window);
         self.space.una = offset;
         self.timer.tries = 0;
@@ -78,7 +80,7 @@ impl Sender {
         self.take_sample(rtt);
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         if self.governed.is_some() {
-            self.tell_plain_ack(acked.bytes, rtt, state, is_predicted, counters, now);
+            self.tell_plain_ack(acked.bytes, rtt, state, counters, now);
         } else {
             self.begin_round();
             let growth = self.growth(acked.bytes);
@@ -131,7 +133,9 @@ impl Sender {
             sack && !ack.blocks.is_empty() && self.take_blocks(ack, before.una, &mut delivered, counters);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
-        if let Some(Arrivals { count, latest }) = delivered.told {
+        if let Some(Arrivals { count, latest }) = delivered.told
+            && (delivered.bytes > 0 || advanced)
+        {
             self.note_ack(Some(Delivery {
                 acked: count,
                 cumulative: delivered.segments,
@@ -210,7 +214,6 @@ impl Sender {
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(false, now);
         }
-        self.note_ack(None);
     }
 
     /// A recovery has ended, at an ACK that `reported` a duplicate or not.

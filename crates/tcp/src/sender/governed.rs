@@ -253,14 +253,14 @@ impl Sender {
         self.reduce_if_asked(counters, now);
     }
 
-    /// The same where nothing was missing, lost or retransmitted: `bytes` were delivered. The state is told, too.
+    /// The same where nothing was missing, lost or retransmitted, and the window is that of the last ACK: `bytes` were delivered. The
+    /// state is told, too.
     #[inline(never)]
     pub(super) fn tell_plain_ack(
         &mut self,
         bytes: u64,
         rtt: Time,
         state: State,
-        is_predicted: bool,
         counters: &mut Counters,
         now: Time,
     ) {
@@ -274,7 +274,7 @@ impl Sender {
             newest: None,
             rtt: Some(rtt),
             marked: false,
-            is_predicted,
+            is_predicted: true,
         });
         if state != governed.state {
             self.tell_state(now);

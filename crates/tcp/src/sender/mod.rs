@@ -192,14 +192,14 @@ impl Sender {
         if controller.governs_recovery() {
             settings.leave_recovery_window();
         }
-        let is_sampled = controller.governor().is_some_and(Governor::needs_rate);
-        settings.is_particular |= is_sampled;
+        let governor = controller.governor();
+        settings.is_particular |= governor.is_some();
         let validates = config.after_idle == AfterIdle::Validate;
         let pacer = if config.pacing || config.burst != BurstSize::Segments(1) {
             Some(Pacer::new(config))
         } else {
             // Segments that are paced are sent one by one, as those have to be that are sampled.
-            (is_sampled || validates).then_some(Pacer::AT_ONCE)
+            (governor.is_some_and(Governor::needs_rate) || validates).then_some(Pacer::AT_ONCE)
         };
         Self {
             controller: controller.fresh(seed),

@@ -23,7 +23,7 @@ pub struct Settings {
     /// Whether dubious ACKs limit `cwnd` to the packets in flight.
     pub moderate: bool,
     /// Whether plain ACKs may need more than the fast path: `cwnd` is moderated or validated, duplicate ACKs count as delivered
-    /// segments, or a governor needs to know of each segment.
+    /// segments, or there is a governor.
     pub is_particular: bool,
     /// Whether a loss found during a recovery reduces the window again.
     pub reduce_again: bool,
