@@ -5,10 +5,9 @@ use std::num::NonZero;
 use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
-use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{TICK, age, sent_by, ticks};
-use super::scoreboard::{Arrivals, DUP_THRESH, Delivered};
+use super::scoreboard::{DUP_THRESH, Delivered};
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
@@ -97,13 +96,8 @@ impl Sender {
         }
         self.burst = 0;
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
-        let mut is_predicted = false;
         if self.governed.is_some() {
-            delivered.told = Some(self.note_prior());
-            is_predicted = ack.offset > self.space.una
-                && ack.window == self.space.window()
-                && ack.blocks.is_empty()
-                && !ack.ece;
+            delivered.told = Some(self.note_prior(ack));
         }
         let mut before =
             Before { una: self.space.una, pipe: self.board.pipe(), open: !self.phase.is_recovery() };
@@ -133,17 +127,8 @@ impl Sender {
             sack && !ack.blocks.is_empty() && self.take_blocks(ack, before.una, &mut delivered, counters);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
-        if let Some(Arrivals { count, latest }) = delivered.told
-            && (delivered.bytes > 0 || advanced)
-        {
-            self.note_ack(Some(Delivery {
-                acked: count,
-                cumulative: delivered.segments,
-                newest: latest.map(|(_, id, sent_at)| (id, sent_at)),
-                rtt,
-                marked: ack.ece,
-                is_predicted,
-            }));
+        if self.governed.is_some() {
+            self.note_delivery(&delivered, advanced, rtt, ack.ece);
         }
 
         if self.rack.is_some() {

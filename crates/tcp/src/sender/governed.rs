@@ -4,10 +4,10 @@ use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
 use elephan_cc::{Cause, State};
 use elephan_units::Time;
 
-use super::Sender;
 use super::pacing::Pacer;
 use super::rate::{Counts, RateSampler};
-use super::scoreboard::Arrivals;
+use super::scoreboard::{Arrivals, Delivered};
+use super::{Acknowledgment, Sender};
 use crate::report::Counters;
 
 /// What a sender keeps only where a governor sets its window.
@@ -24,6 +24,8 @@ pub struct Governed {
     first: u64,
     /// Segments in flight when the last ACK arrived.
     prior_in_flight: u32,
+    /// [`Report::is_predicted`] of that ACK.
+    is_predicted: bool,
     /// The ACK that is being processed, once it is known what it delivered.
     ack: Option<Delivery>,
     /// Whether the governor asks for a reduction.
@@ -44,8 +46,6 @@ pub struct Delivery {
     pub rtt: Option<Time>,
     /// Whether the ACK echoed a mark.
     pub marked: bool,
-    /// See [`Report::is_predicted`].
-    pub is_predicted: bool,
 }
 
 impl Governed {
@@ -58,6 +58,7 @@ impl Governed {
             delivered: Counts::default(),
             first: 0,
             prior_in_flight: 0,
+            is_predicted: false,
             ack: None,
             asks: false,
             sampler: governor.needs_rate().then(RateSampler::default),
@@ -113,7 +114,7 @@ impl Sender {
             is_window_limited: u32::from(self.usage.limited),
             is_ece: ack.map_or(0, |ack| ack.marked.into()),
             rate: Rate::default(),
-            is_predicted: ack.map_or(0, |ack| ack.is_predicted.into()),
+            is_predicted: ack.map_or(0, |_| governed.is_predicted.into()),
         }
     }
 
@@ -207,18 +208,44 @@ impl Sender {
 
     /// An ACK arrived, and nothing of it was processed yet: what it delivers is to be told.
     #[inline(never)]
-    pub(super) fn note_prior(&mut self) -> Arrivals {
+    pub(super) fn note_prior(&mut self, ack: &Acknowledgment<'_>) -> Arrivals {
         self.note_app_limited();
         let in_flight = self.segments_in_flight();
+        let is_predicted = ack.offset > self.space.una
+            && ack.window == self.space.window()
+            && ack.blocks.is_empty()
+            && !ack.ece;
         if let Some(governed) = &mut self.governed {
             governed.prior_in_flight = in_flight;
+            governed.is_predicted = is_predicted;
         }
         Arrivals::default()
     }
 
-    /// It is known what an ACK delivered: whatever is reported of it says so.
-    #[inline]
-    pub(super) fn note_ack(&mut self, ack: Option<Delivery>) {
+    /// It is known what an ACK `delivered`: reports have it from here to [`Sender::tell_ack`].
+    #[cold]
+    pub(super) fn note_delivery(
+        &mut self,
+        delivered: &Delivered,
+        advanced: bool,
+        rtt: Option<Time>,
+        marked: bool,
+    ) {
+        let Some(Arrivals { count, latest }) = delivered.told else { return };
+        if delivered.bytes > 0 || advanced {
+            let newest = latest.map(|(_, id, sent_at)| (id, sent_at));
+            self.note_ack(Some(Delivery {
+                acked: count,
+                cumulative: delivered.segments,
+                newest,
+                rtt,
+                marked,
+            }));
+        }
+    }
+
+    #[inline(never)]
+    fn note_ack(&mut self, ack: Option<Delivery>) {
         if let Some(governed) = &mut self.governed {
             governed.ack = ack;
         }
@@ -268,14 +295,9 @@ impl Sender {
         let Some(governed) = &mut self.governed else { return };
         let acked = first - std::mem::replace(&mut governed.first, first);
         governed.prior_in_flight = in_flight + acked as u32;
-        governed.ack = Some(Delivery {
-            acked,
-            cumulative: acked,
-            newest: None,
-            rtt: Some(rtt),
-            marked: false,
-            is_predicted: true,
-        });
+        governed.ack =
+            Some(Delivery { acked, cumulative: acked, newest: None, rtt: Some(rtt), marked: false });
+        governed.is_predicted = true;
         if state != governed.state {
             self.tell_state(now);
         }
