@@ -67,6 +67,11 @@ impl Rack {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
+    /// A reduction is undone: losses are looked for again, though nothing was delivered since (Linux, `tcp_undo_cwnd_reduction`).
+    pub fn examine_again(&mut self) {
+        self.advanced = true;
+    }
+
     /// A timeout while segments are out of order, `sacked` of them known to have arrived: the degree of reordering was
     /// overestimated (Linux, `tcp_enter_loss`).
     pub fn distrust(&mut self, sacked: u64) {

@@ -313,6 +313,9 @@ impl Sender {
         self.validate_undo();
         self.note_undo();
         self.rtt.forget_back_off();
+        if let Some(rack) = &mut self.rack {
+            rack.examine_again();
+        }
         if unmarks && self.rack.is_some() {
             // Linux removes what it marks from the list that it examines (`tcp_rack_detect_loss`), but not at a timeout.
             self.board.nothing_is_overdue(!self.undoes_as_linux() || self.phase.is_restart());
