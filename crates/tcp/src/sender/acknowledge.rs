@@ -214,8 +214,8 @@ impl Sender {
     }
 
     /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, each segment is a whole
-    /// one, a `duplicate` that the ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a segment, which the
-    /// next ACK does not count again (`tcp_remove_reno_sacks`).
+    /// one, a `duplicate` that the ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a
+    /// segment, which the next ACK does not count again (`tcp_remove_reno_sacks`).
     #[inline]
     fn counted(&self, delivered: &Delivered, advanced: bool, duplicate: Option<&(u64, u64)>) -> u64 {
         let bytes = delivered.bytes;

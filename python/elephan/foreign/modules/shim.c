@@ -560,8 +560,8 @@ static void on_start(void *state, struct elephan_cc_window *window, const struct
 	get(c, window);
 }
 
-/* Takes what is reported of the connection. The module hears what an ACK delivered before anything follows from it (tcp_clean_rtx_queue, then
-   tcp_in_ack_event). */
+/* Takes what is reported of the connection. The module hears what an ACK delivered before anything follows from it (tcp_clean_rtx_queue,
+   then tcp_in_ack_event). */
 static void take(struct connection *c, const struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
 {
 	struct ack_sample sample = {
