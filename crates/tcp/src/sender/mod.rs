@@ -295,12 +295,11 @@ impl Sender {
         &self.space
     }
 
-    /// The congestion window that a trace shows, in segments. While a reduction is proportional it is what is in flight and what
-    /// may be sent beyond that: Linux's `snd_cwnd` (`tcp_cwnd_reduction`).
+    /// The congestion window, in segments. A proportional reduction has one of its own: Linux's `snd_cwnd` (`tcp_cwnd_reduction`).
     pub fn cwnd(&self) -> f64 {
         self.phase
             .proportional()
-            .map_or_else(|| self.controller.cwnd(), |prr| self.segments(self.board.pipe() + prr.allowance()))
+            .map_or_else(|| self.controller.cwnd(), |prr| self.segments(prr.cwnd(self.settings.mss)))
     }
 
     /// RFC 6675's pipe, in bytes.

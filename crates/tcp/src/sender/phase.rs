@@ -136,12 +136,13 @@ impl Phase {
 }
 
 impl RecoveryWindow {
-    /// A reduction begins with `outstanding` bytes; `cwnd` was the window before.
-    pub fn new(reduction: WindowReduction, cwnd: f64, outstanding: u64) -> Self {
+    /// A reduction begins with `flight` bytes in flight; `cwnd` was the window before, and `held` bytes are that of a proportional
+    /// reduction until an ACK delivers something.
+    pub fn new(reduction: WindowReduction, cwnd: f64, flight: u64, held: u64) -> Self {
         match reduction {
             WindowReduction::AtOnce => Self::Controller,
             WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
-                Self::Proportional(Prr::new(outstanding, reduction == WindowReduction::Prr))
+                Self::Proportional(Prr::new(flight, held, reduction == WindowReduction::Prr))
             }
             WindowReduction::RateHalving => Self::Halving(Halving::new(cwnd)),
         }
@@ -159,7 +160,7 @@ impl SackRecovery {
     pub fn reduced(self, next: u64, reduction: WindowReduction, pipe: u64) -> Self {
         let window = match reduction {
             WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
-                RecoveryWindow::Proportional(Prr::new(pipe, reduction == WindowReduction::Prr))
+                RecoveryWindow::Proportional(Prr::new(pipe, pipe, reduction == WindowReduction::Prr))
             }
             WindowReduction::AtOnce | WindowReduction::RateHalving => self.window,
         };

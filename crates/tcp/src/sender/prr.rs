@@ -10,16 +10,17 @@ pub struct Prr {
     delivered: u64,
     /// Bytes sent since the recovery began.
     out: u64,
-    /// Bytes that may be sent now (SndCnt).
-    allowance: u64,
+    /// The congestion window: what was in flight after the last ACK that delivered something, and SndCnt.
+    cwnd: u64,
     /// Whether only an ACK that shows progress adds a segment below ssthresh (RFC 9937's SafeACK).
     safe: bool,
 }
 
 impl Prr {
-    /// A recovery begins with `flight` bytes in flight; `safe` selects RFC 9937.
-    pub fn new(flight: u64, safe: bool) -> Self {
-        Self { flight: flight.max(1), delivered: 0, out: 0, allowance: 0, safe }
+    /// A recovery begins with `flight` bytes in flight and a congestion window of `cwnd` bytes, which holds until an ACK delivers
+    /// something; `safe` selects RFC 9937.
+    pub fn new(flight: u64, cwnd: u64, safe: bool) -> Self {
+        Self { flight: flight.max(1), delivered: 0, out: 0, cwnd, safe }
     }
 
     /// An ACK delivered `bytes`; `pipe` is what remains in flight, `ssthresh` is in segments. `progress` says
@@ -30,7 +31,7 @@ impl Prr {
         }
         self.delivered += bytes;
         let ssthresh = (ssthresh * f64::from(mss)) as u64;
-        self.allowance = if pipe > ssthresh {
+        let mut count = if pipe > ssthresh {
             // Proportional part: sent / delivered tends to ssthresh / RecoverFS. It is rounded up to whole
             // segments, as in the RFC's example, so each segment is sent one delivery sooner.
             let target = u128::from(self.delivered) * u128::from(ssthresh);
@@ -44,24 +45,19 @@ impl Prr {
         };
         if self.out == 0 {
             // RFC 9937, section 6: the first segment leaves at once.
-            self.allowance = self.allowance.max(u64::from(mss));
+            count = count.max(u64::from(mss));
         }
+        self.cwnd = pipe + count;
     }
 
-    /// Bytes that may be sent now.
-    pub fn allowance(&self) -> u64 {
-        self.allowance
-    }
-
-    /// Whether `bytes` more may be sent.
-    pub fn admits(&self, bytes: u64) -> bool {
-        bytes <= self.allowance
+    /// The congestion window, in bytes: never below a segment.
+    pub fn cwnd(&self, mss: u32) -> u64 {
+        self.cwnd.max(mss.into())
     }
 
     /// Records that `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
-        self.allowance = self.allowance.saturating_sub(bytes);
     }
 }
 
@@ -72,12 +68,12 @@ mod tests {
     #[test]
     fn halves_by_sending_for_every_second_delivery() {
         // 20 segments of 1000 in flight, one lost, ssthresh 10: RFC 6937, section 4's example.
-        let mut prr = Prr::new(20_000, true);
+        let mut prr = Prr::new(20_000, 20_000, true);
         let (mut pipe, mut sent) = (19_000, 0);
         for _ in 0..18 {
             pipe -= 1000;
             prr.on_ack(1000, pipe, 10.0, 1000, false);
-            while prr.admits(1000) {
+            while pipe + 1000 <= prr.cwnd(1000) {
                 prr.on_sent(1000);
                 pipe += 1000;
                 sent += 1;
@@ -88,13 +84,23 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_never_below_a_segment() {
+        // Everything in flight is lost, and nothing was delivered; then a small segment is.
+        let mut prr = Prr::new(1000, 0, true);
+        assert_eq!(prr.cwnd(1000), 1000);
+        prr.on_sent(1000);
+        prr.on_ack(10, 0, 2.0, 1000, false);
+        assert_eq!(prr.cwnd(1000), 1000);
+    }
+
+    #[test]
     fn below_the_threshold_only_progress_adds_a_segment() {
         // RFC 9937, section 6.2: 3 in flight, ssthresh 10, one delivered: one may be sent, and two only if the ACK
         // moved the left edge and showed no further loss. RFC 6937, section 3.1: always two.
         for (safe, progress, allowed) in [(true, false, 1000), (true, true, 2000), (false, false, 2000)] {
-            let mut prr = Prr::new(20_000, safe);
+            let mut prr = Prr::new(20_000, 20_000, safe);
             prr.on_ack(1000, 3000, 10.0, 1000, progress);
-            assert!(prr.admits(allowed) && !prr.admits(allowed + 1), "{safe} {progress}");
+            assert_eq!(prr.cwnd(1000), 3000 + allowed, "{safe} {progress}");
         }
     }
 }

@@ -103,7 +103,13 @@ impl Sender {
             WindowReduction::Prr => before.pipe,
             _ => self.space.outstanding(),
         };
-        SackRecovery::new(self.space.next, RecoveryWindow::new(reduction, cwnd, flight))
+        SackRecovery::new(self.space.next, RecoveryWindow::new(reduction, cwnd, flight, self.held(cwnd)))
+    }
+
+    /// Window of a proportional reduction, in bytes, until an ACK delivers something; `cwnd` is the window before it. Linux leaves
+    /// it as it is; elsewhere nothing is sent beyond what is in flight.
+    fn held(&self, cwnd: f64) -> u64 {
+        if self.settings.halves_cwnd { self.bytes(cwnd) } else { self.board.pipe() }
     }
 
     /// Losses that duplicate ACKs show (RFC 5681, section 3.2; RFC 6582, section 3.2).
@@ -214,7 +220,7 @@ impl Sender {
             && self.phase.is_open()
             && una < self.space.next
         {
-            let window = RecoveryWindow::new(reduction, cwnd, self.bytes(cwnd));
+            let window = RecoveryWindow::new(reduction, cwnd, self.bytes(cwnd), self.held(cwnd));
             self.phase = Phase::Cwr { until: self.space.next, window };
         }
     }

@@ -45,14 +45,14 @@ impl Sender {
     /// Bytes that the window admits now.
     pub(super) fn admitted(&self) -> u64 {
         match self.phase.proportional() {
-            Some(prr) => prr.allowance(),
+            Some(prr) => prr.cwnd(self.settings.mss).saturating_sub(self.board.pipe()),
             None => (self.allowance() as u64).saturating_sub(self.in_flight()),
         }
     }
 
     pub(super) fn window_admits(&self, bytes: u64) -> bool {
         match self.phase.proportional() {
-            Some(prr) => prr.admits(bytes),
+            Some(prr) => self.board.pipe() + bytes <= prr.cwnd(self.settings.mss),
             None => (self.in_flight() + bytes).cast_signed() as f64 <= self.allowance(),
         }
     }

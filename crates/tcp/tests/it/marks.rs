@@ -2,7 +2,7 @@
 
 use crate::common::{IRS, ISS, Script, config, eager, ms};
 use elephan_cc::State;
-use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment, WindowReduction};
+use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment, SsthreshBase, WindowReduction};
 use elephan_units::Time;
 
 fn ecn() -> Config {
@@ -82,6 +82,20 @@ fn a_mark_reduces_over_a_round_trip_where_a_loss_does() {
     };
     assert_eq!(reduction(WindowReduction::Prr), (vec![10.0, 9.0, 8.0, 7.0, 5.0], 5, 5.0, State::Open));
     assert_eq!(reduction(WindowReduction::AtOnce), (vec![5.0; 5], 5, 5.0, State::Open));
+}
+
+#[test]
+fn a_window_holds_until_an_ack_delivers_something() {
+    // The device's queue is full while 4 of a window of 10 are in flight. Linux (`tcp_init_cwnd_reduction`): the window stays, so that
+    // 6 more may leave. Elsewhere none does.
+    for (ssthresh_base, cwnd, more) in [(SsthreshBase::Cwnd, 10.0, 6), (SsthreshBase::FlightSize, 4.0, 0)] {
+        let mut tcp =
+            Script::sender(Config { window_reduction: WindowReduction::Prr, ssthresh_base, ..ecn() });
+        tcp.write(5).until(100).ack(1).sends([0, 1, 2, 3, 4]);
+        tcp.end.on_local_congestion(tcp.now);
+        assert_eq!((tcp.snapshot().state, tcp.snapshot().cwnd), (State::Cwr, cwnd));
+        assert_eq!(tcp.write(20).take_data().len(), more);
+    }
 }
 
 #[test]
