@@ -3,8 +3,9 @@
  * The network of a run: a device for each of the two hosts, whose packets cross the links of the host's library in virtual time;
  * and /dev/elephan, by which the init program talks to the host and controls the run.
  *
- * A packet never leaves the kernel and is never copied: the links know its length and header, and pass its address back when it
- * is due at the other host.
+ * A packet never leaves the kernel: the links know its length and header, and pass its address back when it is due at the other
+ * host. There it is copied, once, as a device writes what arrives into memory of its own: what the receiving host holds must not
+ * depend on what the sending host has freed.
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -94,18 +95,17 @@ static void arm(void)
 
 static void deliver(void *packet, int direction, int service)
 {
-	struct sk_buff *skb = packet;
+	struct net_device *device = path.devices[!direction];
+	struct sk_buff *skb = skb_copy_expand(packet, 0, 0, GFP_ATOMIC);
 
-	skb->dev = path.devices[!direction];
-	if (service >= 0) {
-		/* The sender's copy for retransmission shares the header. */
-		if (skb_cow_head(skb, 0)) {
-			skb->dev->stats.rx_dropped++;
-			kfree_skb(skb);
-			return;
-		}
-		ipv4_change_dsfield(ip_hdr(skb), 0, service);
+	consume_skb(packet);
+	if (!skb) {
+		device->stats.rx_dropped++;
+		return;
 	}
+	skb->dev = device;
+	if (service >= 0)
+		ipv4_change_dsfield(ip_hdr(skb), 0, service);
 	__skb_queue_tail(&path.arrived, skb);
 }
 

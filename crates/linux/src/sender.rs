@@ -23,6 +23,9 @@ const CHUNK: usize = 64 * 1024;
 /// buffer at once would occupy its processor for many milliseconds, and keep the emulator from it; this is a few
 /// milliseconds of data at 1 Gbit/s.
 const UNSENT: u64 = 512 << 10;
+/// The largest buffer that a socket can have, bytes; what a socket holds without one of the scenario's is bounded by its window
+/// and by what it may have unsent.
+const LARGEST_BUFFER: u64 = 1 << 30;
 /// Maximum length of a wait, so that a stop is noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
@@ -207,16 +210,12 @@ impl<'a> Sender<'a> {
     /// Opens a slot's next connection, for a transfer of `size`, or for one without end.
     fn open(&mut self, slot: usize, size: Option<u64>) -> io::Result<()> {
         let Slot { owner, group, place, .. } = self.slots[slot];
-        let plan = self.common.plan;
         let flow = self.flow_of(group);
         let made = socket::tcp()?;
         set_congestion_control(&made, &self.common.algorithms[group])?;
         // The kernel doubles the value, for its own overhead.
-        let room = flow.tcp.send_buffer.map(|bytes| bytes.get().min(1 << 30) as usize);
-        sockopt::set_socket_send_buffer_size_force(
-            &made,
-            room.unwrap_or_else(|| plan.buffer(flow) as usize),
-        )?;
+        let room = flow.tcp.send_buffer.map_or(LARGEST_BUFFER, |bytes| bytes.get().min(LARGEST_BUFFER));
+        sockopt::set_socket_send_buffer_size_force(&made, room as usize)?;
         let unsent = flow.tcp.unsent.map_or(UNSENT, |bytes| bytes.get().min(1 << 30));
         set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &[unsent as libc::c_int])?;
         socket::set_dscp(&made, flow.dscp)?;

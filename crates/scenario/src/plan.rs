@@ -82,7 +82,7 @@ impl Plan {
         self.replays.iter().filter(move |replay| replay.link == link).flat_map(|replay| replay.steps.iter())
     }
 
-    /// A buffer for everything that the path of this flow can hold, several times over, in bytes: that of sockets
+    /// A buffer for everything that the path of this flow can hold, several times over, in bytes: that of receiving sockets
     /// whose scenario sets none. A kernel counts its own overhead too.
     pub fn buffer(&self, flow: &Flow) -> u64 {
         let routes = [flow.forward, flow.reverse];

@@ -25,15 +25,20 @@ const SHORTEST_THAT_GROWS: u64 = 128;
 /// Linux (net/ipv4/tcp_input.c, `TCP_SACK_BLOCKS_EXPECTED`): number of blocks that an ACK is trusted to report.
 const BLOCKS_EXPECTED: usize = 2;
 
-/// Memory of a segment in Linux besides its payload, in bytes: the descriptor and a small head (include/linux/skbuff.h,
-/// `SKB_TRUESIZE`; net/core/skbuff.c, `SKB_SMALL_HEAD_CACHE_SIZE`).
-const OVERHEAD: u64 = 256 + 576;
+/// Memory that Linux takes for a segment with `payload` bytes which a device has written into a buffer of its own, in bytes: a
+/// descriptor, and a head of a power of two with the headers (IPv4, and TCP with timestamps) and `skb_shared_info`
+/// (include/linux/skbuff.h, `SKB_TRUESIZE`; net/core/skbuff.c, `kmalloc_reserve`, where the smallest head has
+/// `SKB_SMALL_HEAD_CACHE_SIZE`).
+fn truesize(payload: u64) -> u64 {
+    let head = payload + 20 + 32 + 320;
+    256 + if head <= 576 { 576 } else { head.next_power_of_two() }
+}
 
 /// The window that Linux offers for this memory of its buffer, in bytes, where full segments have a payload of `mss`
 /// (include/net/tcp.h, `tcp_win_from_space`, with the ratio of `tcp_measure_rcv_mss`).
 pub fn window_of_memory(memory: u64, mss: u32) -> u64 {
     let payload = u64::from(mss);
-    (memory * ((payload << 8) / (payload + OVERHEAD))) >> 8
+    (memory * ((payload << 8) / truesize(payload))) >> 8
 }
 
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
@@ -249,7 +254,7 @@ impl Receiver {
     /// hole (Linux, `tcp_space`).
     fn room_beside(&self, in_order: u64) -> u64 {
         let waiting = in_order + self.beyond.as_ref().map_or(0, |beyond| beyond.bytes);
-        let memory = waiting + waiting.div_ceil(self.mss.into()) * OVERHEAD;
+        let memory = waiting.div_ceil(self.mss.into()) * truesize(self.mss.into());
         let taken = u64::from(self.unread) + window_of_memory(memory, self.mss);
         u64::from(self.window).saturating_sub(taken)
     }
