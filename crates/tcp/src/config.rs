@@ -318,7 +318,9 @@ elephan_units::with_defaults! {
         /// data carries it.
         pub confirm_alone: bool = false,
         /// The application writes when less than half of this is unsent, and until this is reached (Linux,
-        /// `TCP_NOTSENT_LOWAT`): the last segment of such a write has PSH. None: all that there is to send is written at once.
+        /// `TCP_NOTSENT_LOWAT`): the last segment of such a write has PSH. It closes after its last write, so that a FIN
+        /// is alone where the first window held everything, and waits for room in the window (Linux, `tcp_cwnd_test`).
+        /// None: all that there is to send is written at once, and the last segment carries the FIN.
         pub unsent: Option<Bytes> = None,
         /// Maximum unacknowledged bytes of the sender; none means no limit.
         pub send_buffer: Option<Bytes> = None,

@@ -157,11 +157,29 @@ impl SendSpace {
 
     /// The next new segment of at most `mss` bytes, regardless of the window: its payload bytes, and whether
     /// it carries the FIN.
+    #[inline]
     pub fn next_new(&self, mss: u32) -> Option<(u16, bool)> {
         let left = self.written.saturating_sub(self.next);
         let len = left.min(u64::from(mss));
-        let fin = self.closed && len == left && self.next <= self.written;
+        let fin = self.closed && len == left && self.has_fin(len);
         (len > 0 || fin).then_some((len as u16, fin))
+    }
+
+    /// Whether a segment with the last `len` bytes carries the FIN.
+    #[cold]
+    fn has_fin(&self, len: u64) -> bool {
+        self.next <= self.written && !(len > 0 && self.closes_late())
+    }
+
+    /// Whether the application closes after its last write has been sent, in a segment for the FIN alone: it writes no more than
+    /// the socket takes, and what the first window admits leaves while it writes.
+    fn closes_late(&self) -> bool {
+        self.closes_apart() && self.una == 0
+    }
+
+    /// Whether the application's writes and its close come one after another.
+    pub fn closes_apart(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.unsent < u64::MAX)
     }
 
     /// Whether there is such a segment.

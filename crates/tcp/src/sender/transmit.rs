@@ -58,7 +58,14 @@ impl Sender {
     }
 
     pub(super) fn next_new(&self) -> Option<(u16, bool)> {
-        self.space.next_new(self.settings.mss)
+        let (len, fin) = self.space.next_new(self.settings.mss)?;
+        (len > 0 || self.admits_fin()).then_some((len, fin))
+    }
+
+    /// Whether a FIN without data may be sent.
+    #[cold]
+    fn admits_fin(&self) -> bool {
+        !self.space.closes_apart() || self.window_admits(self.settings.mss.into())
     }
 
     /// Whether nothing is outstanding, nothing waits to be sent and no probe awaits its reaction, as in the

@@ -43,6 +43,29 @@ fn the_last_ack_goes_alone_where_the_application_writes_after_it() {
 }
 
 #[test]
+fn a_fin_is_alone_where_the_application_closes_after_its_last_write() {
+    // A socket takes what the first window admits while the application writes. Of what waits the last carries the FIN.
+    for (unsent, segments, lengths) in [
+        (None, 2, vec![(1000, false), (1000, true)]),
+        (Some(100_000), 2, vec![(1000, false), (1000, false), (0, true)]),
+        (Some(100_000), 12, vec![(1000, false), (1000, true)]),
+    ] {
+        let config = Config { unsent: unsent.map(Bytes::new), ..config() };
+        let mut tcp = Script::connecting(&config);
+        tcp.take_bare(1);
+        tcp.write(segments).end.close();
+        tcp.receive(tcp.syn_ack());
+        if segments > 10 {
+            assert_eq!(tcp.take_data().len(), 10);
+            tcp.until(100).ack(1);
+        }
+        let sent: Vec<_> =
+            tcp.take_data().iter().map(|data| (data.len, data.flags.contains(Flags::FIN))).collect();
+        assert_eq!(sent, lengths, "{unsent:?}");
+    }
+}
+
+#[test]
 fn a_lost_syn_is_sent_again() {
     // SYN retransmission: 1, 2, 4 s (RFC 6298, section 2.1). No RTT sample (Karn), a first timeout of 3 s
     // (section 5.7), and after more than one loss a window of one segment (RFC 6928, section 2).
