@@ -340,6 +340,7 @@ impl Sender {
         }
         if self.undoes_as_linux() && self.segments_in_flight() == 0 {
             // Linux (`tcp_event_data_sent`): after a timeout, too.
+            self.controller.resume(now.since(self.last_sent));
             self.tell_event(Event::Start, now);
         }
         let is_first = self.validation.is_some() && !self.board.was_retransmitted(id);

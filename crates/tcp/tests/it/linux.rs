@@ -1,7 +1,8 @@
 //! Where Linux differs from the RFCs in what it does after losses and timeouts (net/ipv4/tcp_input.c).
 
 use crate::common::{Script, config, stamped};
-use elephan_cc::Undo;
+use elephan_cc::slow_start::SlowStart;
+use elephan_cc::{Controller, Quantisation, Undo, registry};
 use elephan_tcp::Config;
 
 /// RACK, and Linux's rules of an undo.
@@ -31,6 +32,28 @@ fn a_timeout_leaves_a_window_of_what_may_still_arrive() {
         let tcp = timed_out(Config { undo, ..linux() }, later);
         assert_eq!((tcp.cwnd(), tcp.pipe()), (cwnd, pipe), "{undo:?} {later}");
     }
+}
+
+#[test]
+fn a_retransmission_into_nothing_begins_anew() {
+    // tcp_event_data_sent, tcp_vegas_cwnd_event: after a timeout with nothing in flight Vegas forgets the path of 100 ms, and takes
+    // 1200 ms for its delay without a queue. Otherwise it would see a queue of eleven twelfths of its window.
+    let vegas =
+        registry::find("vegas").expect("registered").build(&[("form", "linux".into())]).expect("a form");
+    let vegas = Controller::new(vegas, SlowStart::Standard, Quantisation::None, 10.0);
+    let mut tcp = Script::controlled(vegas, linux());
+    tcp.write(1000).until(100).ack(5).until(1100);
+    let (mut at, mut next) = (2300, tcp.take_data().len() as u64 - 2);
+    tcp.until(at).ack(next);
+    for _ in 0..8 {
+        at += 1200;
+        tcp.until(at);
+        for _ in 0..tcp.take_data().len() {
+            next += 1;
+            tcp.ack(next);
+        }
+    }
+    assert!(tcp.cwnd() > 8.0, "{}", tcp.cwnd());
 }
 
 #[test]
