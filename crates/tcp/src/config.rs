@@ -200,12 +200,14 @@ elephan_units::with_defaults! {
         pub segments: u8 = 2,
         /// Maximum delay of an ACK (500 ms in RFC 5681; 40 to 200 ms in Linux).
         pub timeout: Time = Time::from_millis(200),
-        /// Number of segments that are acknowledged without delay at the start of a connection, and after a duplicate ("quick
-        /// ACKs").
+        /// Number of segments that are acknowledged without delay at the start of a connection, after a duplicate, and, with
+        /// `compress`, after a silence longer than the retransmission timeout ("quick ACKs").
         pub quick: u16 = 0,
         /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms,
         /// and 0.1 ms more, and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
-        /// `net.ipv4.tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns` and `tcp_comp_sack_nr`).
+        /// `net.ipv4.tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns` and `tcp_comp_sack_nr`). An ACK of data in order is then
+        /// delayed by `timeout`, or by up to a round-trip time where segments come farther apart than half of it
+        /// (`tcp_event_data_recv`, `tcp_send_delayed_ack`).
         pub compress: bool = false,
         /// The first marked segment that an echo begins with, and the next, and one that tells of the sender's reduction (CWR), are
         /// acknowledged at once, because its window may be small (Linux, net/ipv4/tcp_input.c, `__tcp_ecn_check_ce` and

@@ -4,6 +4,7 @@
 use elephan_units::Time;
 
 use super::sack::RecentRuns;
+use super::spacing::Spacing;
 
 /// Number of reports that are sent at once after each advance: the sender's DupThresh
 /// (`TCP_FASTRETRANS_THRESH`).
@@ -28,6 +29,8 @@ pub struct Compression {
     pub early: Option<RecentRuns>,
     /// The round-trip time of the handshake; zero if it gave none.
     pub rtt: Time,
+    /// By which acknowledgments of data in order are delayed.
+    pub spacing: Spacing,
 }
 
 impl Compression {

@@ -5,6 +5,7 @@ mod compression;
 mod next;
 mod right_sizing;
 mod sack;
+mod spacing;
 
 use elephan_units::{Bytes, Time};
 
@@ -41,6 +42,17 @@ pub fn window_of_memory(memory: u64, mss: u32) -> u64 {
     (memory * ((payload << 8) / truesize(payload))) >> 8
 }
 
+/// How the application takes data that arrives in order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reading {
+    /// At once, and its ACKs are delayed for a time that is always the same.
+    Plain,
+    /// At once, and its ACKs are delayed by the time between segments.
+    Spaced,
+    /// It does not read.
+    None,
+}
+
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -52,8 +64,7 @@ pub struct Receiver {
     fin: u64,
     /// Payload of all segments that have arrived, duplicates included.
     arrived: u64,
-    /// Whether the application reads arriving data at once.
-    reading: bool,
+    reading: Reading,
     /// Payload received in order that the application has not read.
     unread: u32,
     /// Right edge of the advertised window; it never moves back.
@@ -88,8 +99,8 @@ pub struct Receiver {
     quick: u8,
     /// When a delayed ACK is due; `Time::MAX` if none is pending.
     pub deadline: Time,
-    /// When an ACK was last delayed.
-    delayed_at: Time,
+    /// Until when an ACK was last delayed.
+    delayed_until: Time,
     /// Whether an ACK must be sent now.
     pub ack_now: bool,
 }
@@ -110,7 +121,7 @@ impl Receiver {
             beyond: None,
             fin: u64::MAX,
             arrived: 0,
-            reading: true,
+            reading: if config.delayed_ack.compress { Reading::Spaced } else { Reading::Plain },
             unread: 0,
             advertised: u64::from(window.min(threshold).min(MAX_UNSCALED_WINDOW)),
             buffer,
@@ -138,7 +149,7 @@ impl Receiver {
             quick_left: config.delayed_ack.quick,
             quick: config.delayed_ack.quick.min(u8::MAX.into()) as u8,
             deadline: Time::MAX,
-            delayed_at: Time::ZERO,
+            delayed_until: Time::ZERO,
             ack_now: false,
         }
     }
@@ -150,6 +161,7 @@ impl Receiver {
         self.sack = sack;
         if !sack {
             (self.compression, self.dsack) = (None, false);
+            self.set_reading(self.reading != Reading::None);
         }
         if scaling {
             self.cut = (1 << self.shift()) - 1;
@@ -299,7 +311,11 @@ impl Receiver {
 
     /// The application starts or stops reading.
     pub fn set_reading(&mut self, reading: bool) {
-        self.reading = reading;
+        self.reading = match self.compression {
+            _ if !reading => Reading::None,
+            Some(_) => Reading::Spaced,
+            None => Reading::Plain,
+        };
         if reading {
             self.read(u64::MAX);
         }
@@ -356,6 +372,9 @@ impl Receiver {
             self.fin = right;
         }
         let in_order = left <= self.next;
+        if in_order && left < right {
+            self.note_spacing(now);
+        }
         if self.threshold < self.window
             && if in_order { right - left >= SHORTEST_THAT_GROWS } else { self.sack }
         {
@@ -403,7 +422,7 @@ impl Receiver {
         }
         let past_fin = u64::from(self.next > self.fin);
         let payload = self.next - before - past_fin;
-        if !self.reading {
+        if self.reading == Reading::None {
             self.unread += payload as u32;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((self.next - before) as u32);
@@ -522,17 +541,16 @@ impl Receiver {
         }
         let measured = self.right_sizing.as_ref().map_or(Time::ZERO, |sizing| sizing.rtt());
         match self.compression.as_mut().and_then(|reports| reports.hold(self.next, measured)) {
-            Some(delay) => self.deadline = self.deadline.min(now + delay).min(self.delayed_until(now)),
+            Some(delay) => self.deadline = self.deadline.min(now + delay).min(self.delay_ends(now)),
             None => self.ack_now = true,
         }
     }
 
     /// When the timer of the last delayed ACK runs out. An ACK does not stop it, and it lets go what is held back then (Linux,
     /// net/ipv4/tcp_timer.c, `tcp_delack_timer_handler`). It counts whole ticks.
-    fn delayed_until(&self, now: Time) -> Time {
-        let ticks = (self.delayed_at + self.delayed_ack_timeout).picos() / TICK.picos() + 1;
-        let due = TICK * ticks;
-        if self.delayed_at > Time::ZERO && due > now { due } else { Time::MAX }
+    fn delay_ends(&self, now: Time) -> Time {
+        let due = TICK * (self.delayed_until.picos() / TICK.picos() + 1);
+        if self.delayed_until > Time::ZERO && due > now { due } else { Time::MAX }
     }
 
     /// `[left, right)`, the first part of a segment that had arrived before, is to be reported: RFC 2883, section
@@ -548,8 +566,8 @@ impl Receiver {
         if now < self.deadline {
             return;
         }
-        let is_delayed_ack = self.deadline == self.delayed_at.saturating_add(self.delayed_ack_timeout);
-        let until = self.delayed_until(now);
+        let is_delayed_ack = self.deadline == self.delayed_until;
+        let until = self.delay_ends(now);
         if is_delayed_ack && self.compression.is_some() && until < Time::MAX {
             self.deadline = until;
         } else {

@@ -2,19 +2,19 @@
 
 use elephan_units::Time;
 
-use super::Receiver;
+use super::{Reading, Receiver};
 
 impl Receiver {
     /// The fast path of [`Receiver::receive`]: the next `len` bytes arrived, without a FIN. Returns false, with
     /// nothing changed, unless the bytes fit into the window, no data is missing, no FIN has arrived, the
-    /// application reads at once, and the window does not grow with each segment.
+    /// application reads at once, the window does not grow with each segment, and ACKs are delayed for one time.
     #[inline(always)]
     pub fn receive_next(&mut self, len: u64, echo: Option<Time>, now: Time) -> bool {
         let next = self.next + len;
         if next > self.advertised
             || self.beyond.is_some()
             || self.fin < u64::MAX
-            || !self.reading
+            || self.reading != Reading::Plain
             || self.threshold < self.window
         {
             return false;
@@ -38,8 +38,28 @@ impl Receiver {
             self.quick_left = self.quick_left.saturating_sub(1);
             self.ack_now = true;
         } else if self.deadline == Time::MAX {
-            self.deadline = now.saturating_add(self.delayed_ack_timeout);
-            self.delayed_at = now;
+            let delay =
+                if self.compression.is_some() { self.spaced_delay() } else { self.delayed_ack_timeout };
+            self.deadline = now.saturating_add(delay);
+            self.delayed_until = self.deadline;
+        }
+    }
+
+    /// For how long an ACK is delayed, with compression.
+    #[cold]
+    fn spaced_delay(&self) -> Time {
+        let least = self.delayed_ack_timeout;
+        self.compression.as_ref().map_or(least, |reports| reports.spacing.delay(least, reports.rtt))
+    }
+
+    /// Data arrived in order: after a silence it is acknowledged at once, with compression.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_spacing(&mut self, now: Time) {
+        if let Some(reports) = &mut self.compression
+            && reports.spacing.on_data(now, self.delayed_ack_timeout, reports.rtt)
+        {
+            self.hurry(self.quick.into());
         }
     }
 
