@@ -5,7 +5,7 @@ use elephan_units::Time;
 use super::{Endpoint, State};
 use crate::config::Config;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Agreement, Sender, ticks};
+use crate::sender::{Agreement, Sender, in_wheel, ticks};
 
 /// RFC 6298, section 2.1, doubled for each try.
 const FIRST_TIMEOUT: Time = Time::from_secs(1);
@@ -183,6 +183,7 @@ impl Endpoint {
 
     /// The SYN or SYN-ACK, if one is to be sent.
     pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
+        let is_coarse = self.stack.config.timer_margin > Time::ZERO;
         let handshake = self.handshake();
         if let Some(seq) = handshake.refused.take() {
             return Some(Segment { seq, flags: Flags::RST, ..Segment::default() });
@@ -190,10 +191,10 @@ impl Endpoint {
         if !std::mem::take(&mut handshake.send) {
             return None;
         }
-        let timeout = FIRST_TIMEOUT * (1 << handshake.tries.min(6));
+        let timeout = (FIRST_TIMEOUT * (1 << handshake.tries.min(6))).min(MAX_TIMEOUT);
         handshake.tries += 1;
         handshake.sent_at = now;
-        handshake.deadline = now + timeout.min(MAX_TIMEOUT);
+        handshake.deadline = if is_coarse { in_wheel(timeout, now) } else { now + timeout };
         let (mss, scaling) = (handshake.mss, handshake.scaling);
         let mut flags = Flags::SYN;
         let mut ack = 0;

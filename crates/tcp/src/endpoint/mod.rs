@@ -166,7 +166,13 @@ impl Endpoint {
 
     /// The application closes: a FIN follows the last byte.
     pub fn close(&mut self) {
-        self.sending().sender.close();
+        let reports = self.receiver.ack_now && self.receiver.has_blocks();
+        let sender = &mut self.sending().sender;
+        if reports && sender.space().closes_apart() {
+            // What is acknowledged at once is so before the application is awake.
+            sender.hold_once();
+        }
+        sender.close();
     }
 
     /// The application discards unsent data, and closes. This is how an endless writer ends.

@@ -223,7 +223,8 @@ impl Sender {
             return bytes;
         }
         let mss = u64::from(self.settings.mss);
-        let bytes = bytes.next_multiple_of(mss);
+        // A FIN alone is a segment, too.
+        let bytes = bytes.max(u64::from(delivered.lowest < u64::MAX)).next_multiple_of(mss);
         match self.duplicates {
             Some(duplicates) if advanced && !self.settings.sack() => {
                 bytes.saturating_sub(duplicates.count.get() * mss).max(bytes.min(mss))

@@ -55,6 +55,7 @@ use undo::Undo;
 use validation::Validation;
 
 pub use rtt::{Rtt, TICK, ticks};
+pub use timer::in_wheel;
 
 /// What an acknowledgment says, with offsets instead of sequence numbers.
 #[derive(Clone, Copy, Debug)]

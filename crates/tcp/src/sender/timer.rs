@@ -86,7 +86,7 @@ impl Timer {
 /// 504 ms, of 64 ms below 4.032 s, and so on, and a timer runs out at the end of its slot, so that it never does too soon
 /// (kernel/time/timer.c, `calc_wheel_index`, with 1000 ticks a second).
 #[inline(never)]
-fn in_wheel(after: Time, now: Time) -> Time {
+pub fn in_wheel(after: Time, now: Time) -> Time {
     const BITS: u32 = 3;
     const LEVELS: u32 = 8;
     let delta = after.picos().div_ceil(TICK.picos());

@@ -3,7 +3,8 @@
 use crate::common::{Script, config, stamped};
 use elephan_cc::slow_start::SlowStart;
 use elephan_cc::{Controller, Quantisation, Undo, registry};
-use elephan_tcp::Config;
+use elephan_tcp::{ByteCounting, Config, SsthreshBase, WindowReduction};
+use elephan_units::Bytes;
 
 /// RACK, and Linux's rules of an undo.
 fn linux() -> Config {
@@ -54,6 +55,24 @@ fn a_retransmission_into_nothing_begins_anew() {
         }
     }
     assert!(tcp.cwnd() > 8.0, "{}", tcp.cwnd());
+}
+
+#[test]
+fn a_fin_alone_that_arrives_counts_as_a_segment() {
+    // tcp_cwnd_reduction: of 9 lost segments one is sent for the FIN that arrived, and not what the window before would admit.
+    let config = Config {
+        byte_counting: ByteCounting::Delivered,
+        window_reduction: WindowReduction::Prr,
+        ssthresh_base: SsthreshBase::Cwnd,
+        unsent: Some(Bytes::new(100_000)),
+        initial_window: 10,
+        ..linux()
+    };
+    let mut tcp = Script::sender(config);
+    tcp.write(10).end.close();
+    tcp.until(100).ack(1);
+    assert_eq!(tcp.take_data().last().map(|fin| fin.len), Some(0));
+    tcp.until(200).sack_bytes(1000, std::slice::from_ref(&(10_000..10_001))).sends([1]);
 }
 
 #[test]

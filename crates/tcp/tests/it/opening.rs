@@ -78,6 +78,26 @@ fn a_lost_syn_is_sent_again() {
     assert!(tcp.end.is_established());
     assert_eq!((tcp.snapshot().srtt, tcp.snapshot().rto), (Time::ZERO, Time::from_secs(3)));
     assert_eq!(tcp.cwnd(), 1.0);
+    // A kernel's timer has slots of 64 ms then (kernel/time/timer.c), and runs out at the end of one.
+    let mut tcp = Script::connecting(&Config { timer_margin: ms(2), ..config() });
+    assert_eq!(tcp.expire().now, ms(1024));
+}
+
+#[test]
+fn a_duplicate_is_reported_before_the_application_closes() {
+    // Linux answers a segment before the application that waits for it is awake.
+    for (unsent, fins) in [(None, [true, false]), (Some(Bytes::new(100_000)), [false, true])] {
+        let mut tcp = Script::receiver(Config { dsack: true, unsent, ..config() });
+        tcp.data(0).take_all_bare();
+        let mut last = tcp.segment_at(0);
+        last.flags |= Flags::FIN;
+        tcp.end.on_segment(&Segment { len: 2000, ..last }, false, tcp.now);
+        tcp.end.close();
+        let now = tcp.now;
+        let sent = std::iter::from_fn(|| tcp.end.poll_transmit(now));
+        let sent: Vec<_> = sent.map(|segment| segment.flags.contains(Flags::FIN)).collect();
+        assert_eq!(sent, fins);
+    }
 }
 
 #[test]
