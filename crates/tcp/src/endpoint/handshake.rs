@@ -149,7 +149,7 @@ impl Endpoint {
         self.state = State::Established;
         self.handshake = None;
         (self.tries, self.rtt) = (tries, now - sent_at);
-        self.receiver.establish(self.handshake_rtt());
+        self.receiver.establish(self.handshake_rtt(), now);
         if let Some(mut sending) = self.sending.take() {
             self.establish_sender(&mut sending.sender);
             self.sending = Some(sending);

@@ -203,6 +203,8 @@ impl Endpoint {
                 if let Some(Sending { sender, counters }) = self.sending.as_deref_mut()
                     && now >= sender.timeout_at()
                 {
+                    // What the timer sends does not wake the application.
+                    sender.make_room();
                     sender.on_timer(counters, now);
                     if sender.is_hopeless() {
                         self.give_up();

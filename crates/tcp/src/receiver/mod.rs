@@ -16,6 +16,7 @@ use crate::sender::TICK;
 use beyond::Beyond;
 use compression::Compression;
 use right_sizing::{FIRST_WINDOW, RightSizing};
+use spacing::Spacing;
 
 /// The largest window that TCP can express: 16 bits shifted by 14 (RFC 7323, section 2.3).
 const MAX_WINDOW: u32 = 65_535 << 14;
@@ -175,9 +176,10 @@ impl Receiver {
     }
 
     /// The handshake is complete, and measured this round-trip time.
-    pub fn establish(&mut self, rtt: Option<Time>) {
+    pub fn establish(&mut self, rtt: Option<Time>, now: Time) {
         if let Some(reports) = &mut self.compression {
             reports.rtt = rtt.unwrap_or(Time::ZERO);
+            reports.spacing = Spacing::new(now);
         }
     }
 
@@ -259,6 +261,9 @@ impl Receiver {
             self.threshold += room.min(2 * len.max(u64::from(self.mss))) as u32;
             self.grown = self.rounded(self.threshold);
             self.quick_left |= 1;
+            if let Some(reports) = &mut self.compression {
+                reports.spacing.deflate(self.delayed_ack_timeout);
+            }
         }
     }
 
@@ -374,6 +379,9 @@ impl Receiver {
         let in_order = left <= self.next;
         if in_order && left < right {
             self.note_spacing(now);
+        } else if self.compression.as_ref().is_some_and(|reports| reports.spacing.is_new()) {
+            // The budget of the start belongs to data in order (Linux, net/ipv4/tcp_input.c, `tcp_event_data_recv`).
+            self.quick_left = 0;
         }
         if self.threshold < self.window
             && if in_order { right - left >= SHORTEST_THAT_GROWS } else { self.sack }
@@ -572,6 +580,9 @@ impl Receiver {
             self.deadline = until;
         } else {
             self.ack_now = true;
+            if let Some(reports) = self.compression.as_mut().filter(|reports| reports.held == 0) {
+                reports.spacing.inflate(reports.rtt);
+            }
         }
     }
 

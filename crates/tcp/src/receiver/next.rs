@@ -56,10 +56,11 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     pub(super) fn note_spacing(&mut self, now: Time) {
-        if let Some(reports) = &mut self.compression
-            && reports.spacing.on_data(now, self.delayed_ack_timeout, reports.rtt)
-        {
+        let Some(reports) = &mut self.compression else { return };
+        if reports.spacing.on_data(now, self.delayed_ack_timeout, reports.rtt) {
             self.hurry(self.quick.into());
+        } else if self.quick_left > 0 {
+            reports.spacing.deflate(self.delayed_ack_timeout);
         }
     }
 

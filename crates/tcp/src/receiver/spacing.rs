@@ -7,9 +7,13 @@ use crate::sender::TICK;
 /// The longest delay (include/net/tcp.h, `TCP_DELACK_MAX`), in ticks.
 const LONGEST: u32 = 200;
 
+/// The retransmission timeout without a round-trip time (`TCP_TIMEOUT_INIT`).
+const FIRST_RTO: Time = Time::from_secs(1);
+
 /// Linux's estimate of the time between segments (`icsk_ack.ato`), in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
+    /// Zero before the first segment.
     estimate: u32,
     /// When the last segment arrived in order.
     last: u32,
@@ -19,12 +23,19 @@ fn ticks(time: Time) -> u32 {
     (time.picos() / TICK.picos()) as u32
 }
 
-/// The retransmission timeout after the handshake alone measured `rtt` (RFC 6298 with Linux's minimum), in ticks.
+/// The retransmission timeout after the handshake alone measured `rtt`, or zero for nothing (RFC 6298 with Linux's minimum), in
+/// ticks.
 fn rto(rtt: Time) -> u32 {
-    ticks(rtt + (rtt * 2).max(TICK * u64::from(LONGEST)))
+    let known = rtt > Time::ZERO;
+    ticks(if known { rtt + (rtt * 2).max(TICK * u64::from(LONGEST)) } else { FIRST_RTO })
 }
 
 impl Spacing {
+    /// The connection was established.
+    pub fn new(now: Time) -> Self {
+        Self { estimate: 0, last: ticks(now) }
+    }
+
     /// Data arrived in order, on a connection whose handshake took `rtt` and whose ACKs are delayed by at least `least`
     /// (net/ipv4/tcp_input.c, `tcp_event_data_recv`). Returns whether it is the first after a silence.
     pub fn on_data(&mut self, now: Time, least: Time, rtt: Time) -> bool {
@@ -42,11 +53,27 @@ impl Spacing {
         false
     }
 
+    /// Whether no segment was acknowledged yet.
+    pub fn is_new(self) -> bool {
+        self.estimate == 0
+    }
+
+    /// A segment is acknowledged at once, for which the budget may end (net/ipv4/tcp_output.c, `tcp_dec_quickack_mode`).
+    pub fn deflate(&mut self, least: Time) {
+        self.estimate = ticks(least);
+    }
+
+    /// A delayed ACK went as late as it may (net/ipv4/tcp_timer.c, `tcp_delack_timer_handler`).
+    pub fn inflate(&mut self, rtt: Time) {
+        self.estimate = (2 * self.estimate).min(rto(rtt));
+    }
+
     /// For how long an ACK is delayed: a round-trip time at most, and `least` at least (net/ipv4/tcp_output.c,
     /// `tcp_send_delayed_ack`).
     pub fn delay(self, least: Time, rtt: Time) -> Time {
-        let longest = TICK * rtt.picos().div_ceil(TICK.picos());
-        (TICK * u64::from(self.estimate)).min(longest).max(least)
+        let known = rtt > Time::ZERO;
+        let longest = if known { rtt.picos().div_ceil(TICK.picos()) } else { LONGEST.into() };
+        (TICK * u64::from(self.estimate).min(longest).min(LONGEST.into())).max(least)
     }
 }
 
@@ -67,6 +94,13 @@ mod tests {
         spacing.on_data(ms(120), ms(40), ms(60));
         assert_eq!(spacing.delay(ms(40), Time::from_micros(42_010)), ms(43));
         assert_eq!(spacing.delay(ms(40), ms(10)), ms(40));
+        // Twice as long after a delay that ran out, 200 ms at most; and 40 ms after segments that were acknowledged at once.
+        for delay in [100, 200, 200] {
+            spacing.inflate(ms(300));
+            assert_eq!(spacing.delay(ms(40), Time::ZERO), ms(delay));
+        }
+        spacing.deflate(ms(40));
+        assert_eq!(spacing.delay(ms(40), ms(60)), ms(40));
     }
 
     #[test]
@@ -77,5 +111,8 @@ mod tests {
         assert!(!spacing.on_data(ms(1000), ms(40), ms(60)));
         assert!(!spacing.on_data(ms(1260), ms(40), ms(60)));
         assert!(spacing.on_data(ms(1521), ms(40), ms(60)));
+        // A second where the handshake measured nothing.
+        assert!(!spacing.on_data(ms(2521), ms(40), Time::ZERO));
+        assert!(spacing.on_data(ms(3522), ms(40), Time::ZERO));
     }
 }

@@ -1,8 +1,9 @@
 //! Loss detection by time, and probes for a lost tail (RFC 8985).
 
-use crate::common::{Script, config, ms};
+use crate::common::{ISS, Script, config, ms};
 use elephan_cc::State;
-use elephan_tcp::{Config, Recovery};
+use elephan_tcp::{Config, Flags, Recovery};
+use elephan_units::Bytes;
 
 fn rack() -> Config {
     Config { rack: true, ..config() }
@@ -254,6 +255,19 @@ fn a_lost_tail_is_probed_and_repaired() {
     let counters = tcp.end.counters();
     assert_eq!((counters.timeouts, counters.reductions, counters.segments_retransmitted), (0, 1, 4));
     assert!(!tcp.snapshot().in_recovery);
+}
+
+#[test]
+fn a_probe_does_not_wake_the_application() {
+    // Linux (`tcp_send_loss_probe` without `tcp_check_space`): the first write ends 4 segments beyond the 10 that the window holds,
+    // and not beyond the probe with the eleventh.
+    let mut tcp = Script::sender(Config { unsent: Some(Bytes::new(4000)), ..probing() });
+    tcp.write(30).until(300);
+    assert_eq!(tcp.end.snapshot().unacked, 11);
+    tcp.ack(11).until(400).ack(30);
+    let pushed: Vec<_> =
+        tcp.take_data().iter().filter(|data| data.flags.contains(Flags::PSH)).map(|data| data.seq).collect();
+    assert_eq!(pushed.first(), Some(&ISS.wrapping_add(1 + 13_000)));
 }
 
 #[test]
