@@ -36,7 +36,7 @@ fn a_timeout_leaves_a_window_of_what_may_still_arrive() {
 }
 
 #[test]
-fn a_retransmission_into_nothing_begins_anew() {
+fn a_retransmission_into_nothing_is_a_start() {
     // tcp_event_data_sent, tcp_vegas_cwnd_event: after a timeout with nothing in flight Vegas forgets the path of 100 ms, and takes
     // 1200 ms for its delay without a queue. Otherwise it would see a queue of eleven twelfths of its window.
     let vegas =
