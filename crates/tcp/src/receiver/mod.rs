@@ -225,9 +225,13 @@ impl Receiver {
         self.next > self.fin
     }
 
-    /// The shift that the window field needs (RFC 7323, section 2.3).
+    /// The shift that the window field needs (RFC 7323, section 2.3). Of a window that grows by less than a factor of two the first
+    /// one, and a segment, decides (Linux, net/ipv4/tcp_output.c, `tcp_select_initial_window`): what the field cannot hold is not
+    /// offered.
     pub fn shift(&self) -> u8 {
-        (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14)
+        let needed = (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14);
+        let first = self.threshold.saturating_add(self.mss);
+        if self.buffer / 2 < first { needed.min(first.ilog2().saturating_sub(15) as u8) } else { needed }
     }
 
     /// The window to advertise now, in bytes from the acknowledgment. Records that it was advertised.

@@ -446,6 +446,18 @@ fn quick_acks_and_plain_duplicate_acks_are_not_held_back() {
 }
 
 #[test]
+fn the_first_window_decides_on_the_scale() {
+    // Linux (`tcp_select_initial_window`): ilog2 of 12 MB is 23, of which a window field has 15; the 17 MB to which the window grows
+    // would need a shift of 9. Where it grows from little to much the whole decides.
+    for (first, buffer, shift) in [(12_000_000, 17_000_000, 8), (64_000, 17_000_000, 9)] {
+        let bytes = |bytes| Some(Bytes::new(bytes));
+        let config = Config { first_receive_window: bytes(first), receive_buffer: bytes(buffer), ..config() };
+        let mut tcp = Script::connecting(&config);
+        assert_eq!(tcp.take_bare(1)[0].window_scale_plus_one, shift + 1);
+    }
+}
+
+#[test]
 fn a_first_window_below_the_unit_of_the_scale_is_rounded_up() {
     // Linux (`__tcp_select_window`): a buffer of 1 GiB is offered in units of 16 KiB, and a first window below that as one of
     // these, not as none.
