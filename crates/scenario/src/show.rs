@@ -116,11 +116,11 @@ mod tests {
         };
         let found = stack("{ profile = \"linux-6\" }");
         // Without a buffer of its own the receive window begins a segment below four times what the path holds,
-        // and grows by what segments of 1448 bytes leave of twice as much: 1448/2280 are 162/256.
+        // and grows by what segments of 1448 bytes leave of twice as much: 1448/2304 are 160/256.
         let Config { first_receive_window: Some(first), receive_buffer: Some(last), .. } = found else {
             panic!("{found:?}")
         };
-        assert_eq!(last.get(), 2 * (first.get() + 1448) * 162 / 256);
+        assert_eq!(last.get(), 2 * (first.get() + 1448) * 160 / 256);
         let linux = Config {
             first_receive_window: Some(first),
             receive_buffer: Some(last),

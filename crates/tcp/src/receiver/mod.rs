@@ -404,6 +404,10 @@ impl Receiver {
     /// 2883).
     pub fn report_duplicate(&mut self, left: u64, end: u64) {
         self.ack_now = true;
+        if left >= self.next && self.compression.is_some() {
+            // An old timestamp only: Linux acknowledges, and no more (net/ipv4/tcp_input.c, `tcp_send_dupack`).
+            return;
+        }
         // Linux, net/ipv4/tcp_input.c, `tcp_data_queue`: an ACK may have been lost, or was late.
         self.hurry(self.quick.into());
         if !self.dsack || left == end {
