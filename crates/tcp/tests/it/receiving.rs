@@ -446,6 +446,22 @@ fn quick_acks_and_plain_duplicate_acks_are_not_held_back() {
 }
 
 #[test]
+fn a_segment_with_an_old_timestamp_is_acknowledged_and_no_more() {
+    // Linux (`tcp_send_dupack`): quick ACKs follow a segment below what was received, and not one that is late.
+    for (late, acks) in [(0, 4), (1, 3)] {
+        let delayed_ack = DelayedAck { quick: 1, ..DelayedAck::default() };
+        let mut tcp = compressing(Config { delayed_ack, ..stamped() });
+        tcp.until(100).data(0).until(200).take_all_bare();
+        let old = tcp.segment_at(late * 1000);
+        tcp.receive(Segment { ts_val: old.ts_val.wrapping_sub(500), len: 1000, ..old }).take_bare(1);
+        for number in [3, 4, 5, 6] {
+            tcp.data(number);
+        }
+        assert_eq!(tcp.take_all_bare().len(), acks);
+    }
+}
+
+#[test]
 fn the_first_window_decides_on_the_scale() {
     // Linux (`tcp_select_initial_window`): ilog2 of 12 MB is 23, of which a window field has 15; the 17 MB to which the window grows
     // would need a shift of 9. Where it grows from little to much the whole decides.
