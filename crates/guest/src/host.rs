@@ -87,8 +87,8 @@ pub enum Error {
 
 /// The memory of a guest besides the packets, and of a script's guest, bytes.
 const BASE: u64 = 512 << 20;
-/// Memory of a packet that is on its way or awaits its acknowledgment, bytes: data, and the kernel's descriptors of the
-/// sent and the received packet.
+/// Memory of a packet that awaits its acknowledgment, or of its copy at the receiver, bytes: data and the kernel's
+/// descriptors.
 const PACKET: u64 = 4 << 10;
 /// Memory of a flow without its packets in flight, bytes: data that it has written and not sent.
 const FLOW: u64 = 1 << 20;
@@ -109,7 +109,7 @@ fn memory(plan: &Plan) -> u64 {
     let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
     let sockets = flows.map(|flow| plan.buffer(flow) / packet).fold(0, u64::saturating_add);
     let sockets = if unlimited.is_empty() { 0 } else { sockets };
-    // Twice: packets that follow a lost one wait at the receiver for a round-trip time.
+    // Twice: packets that follow a lost one wait at the receiver for a round-trip time, each with its own copy of the data.
     let packets = links.fold(sockets, u64::saturating_add).saturating_mul(2);
     let flows = (plan.flows.len() + plan.crowds.len()) as u64;
     BASE.saturating_add(packets.saturating_mul(PACKET)).saturating_add(flows.saturating_mul(FLOW))

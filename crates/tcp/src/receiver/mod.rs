@@ -256,7 +256,7 @@ impl Receiver {
 
     /// A segment of `len` bytes arrived: the window grows by two segments, and the segment is acknowledged at
     /// once (Linux, net/ipv4/tcp_input.c, `tcp_grow_window`). What waits beyond a hole takes room, and so does the segment if it is in order: another is charged
-    /// later. Segments are not merged, as in a kernel that has them from a sender on the same host.
+    /// later. Segments are not merged, as in a kernel whose device writes each into memory of its own.
     #[inline(never)]
     fn grow_window(&mut self, left: u64, len: u64) {
         let in_order = if left <= self.next { len } else { 0 };
