@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 
+use crate::sender::TICK;
 use elephan_cc::{Quantisation, Undo};
 use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -378,6 +379,12 @@ impl Config {
     /// Payload of a full segment, in bytes: the packet less headers and timestamps.
     pub fn mss(&self) -> u32 {
         (self.packet.get() as u32).saturating_sub(if self.timestamps { 52 } else { 40 })
+    }
+
+    /// The tick of timers and timestamps: a kernel's, or zero where clocks are exact. A round-trip time may be measured up to
+    /// a tick too short.
+    pub fn tick(&self) -> Time {
+        if self.timer_margin > Time::ZERO { TICK } else { Time::ZERO }
     }
 
     /// What cannot work.
