@@ -28,8 +28,10 @@ pub struct Ack {
     pub segments: f64,
     /// Segments delivered since the connection began: cumulatively or selectively acknowledged.
     pub delivered: f64,
-    /// Segments in flight when the ACK arrived.
-    pub flight_size: f64,
+    /// Up to where data is cumulatively acknowledged, in bytes since the connection began.
+    pub una: u64,
+    /// Up to where data was sent.
+    pub next: u64,
     /// The round-trip time of this ACK, if it gives a sample (Karn; RFC 7323, section 4).
     pub rtt: Option<Time>,
     /// The smallest round-trip time of the connection, `T_min`; zero before the first sample.
@@ -123,6 +125,11 @@ pub trait Algorithm: Send + Sync {
     /// which RFC 8511 says nothing.
     fn abe(&self) -> Option<f64> {
         None
+    }
+
+    /// Whether the segments of an ACK that slow start does not need to reach `ssthresh` count for congestion avoidance.
+    fn uses_rest(&self) -> bool {
+        true
     }
 
     /// Called for every ACK, in slow start and recovery too, before anything else.

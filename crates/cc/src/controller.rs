@@ -75,7 +75,7 @@ impl State {
             self.fraction *= (rate / self.rate).clamp(1.0 - 1.0 / self.window.cwnd, 1.0);
         }
         self.fraction += growth;
-        let whole = libm::trunc(self.fraction + ROUNDING);
+        let whole = libm::trunc(self.fraction + libm::copysign(ROUNDING, self.fraction));
         self.fraction -= whole;
         self.rate = if whole > 0.0 { rate } else { 0.0 };
         whole
@@ -243,6 +243,9 @@ impl Controller {
             return;
         }
         self.grow(room, ack.segments);
+        if !self.state.algorithm.uses_rest() {
+            return;
+        }
         let rest = Ack { segments: ack.segments * (1.0 - room / start.growth), ..*ack };
         let growth = self.state.algorithm.increase(&self.state.window, &rest);
         self.grow(growth, rest.segments);

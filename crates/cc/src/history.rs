@@ -6,6 +6,8 @@ use elephan_units::entry::Value;
 use crate::slow_start::{self, SlowStart};
 use crate::{Ack, Cause, Congestion, Controller, Quantisation, State, registry};
 
+const MSS: u32 = 1460;
+
 /// Asserts that `found` is within `tolerance` of `expected`.
 #[track_caller]
 pub fn close(found: f64, expected: f64, tolerance: f64) {
@@ -29,13 +31,14 @@ pub fn ack(rtt: Time) -> Ack {
         now: Time::from_secs(10),
         segments: 1.0,
         delivered: 0.0,
-        flight_size: 0.0,
+        una: 0,
+        next: 0,
         rtt: Some(rtt),
         min_rtt: Time::from_millis(100),
         srtt: rtt,
         round: 0,
         state: State::Open,
-        mss: 1460,
+        mss: MSS,
     }
 }
 
@@ -52,6 +55,8 @@ pub struct History {
     pub rtt: Time,
     pub min_rtt: Time,
     pub delivered: f64,
+    /// What is cumulatively acknowledged of that: in a recovery nothing more.
+    pub acknowledged: f64,
     pub round: u64,
     pub in_recovery: bool,
 }
@@ -71,6 +76,7 @@ impl History {
             rtt: Time::from_millis(100),
             min_rtt: Time::from_millis(100),
             delivered: 0.0,
+            acknowledged: 0.0,
             round: 0,
             in_recovery: false,
         }
@@ -164,11 +170,16 @@ impl History {
     /// An ACK of `segments`, now, which counts `growth` segments for window growth.
     pub fn ack_worth(&mut self, segments: f64, growth: f64) -> &mut Self {
         self.delivered += segments;
+        if !self.in_recovery {
+            self.acknowledged = self.delivered;
+        }
+        let bytes = |segments: f64| (segments * f64::from(MSS)) as u64;
         self.controller.on_ack(&Ack {
             now: self.now,
             segments: growth,
             delivered: self.delivered,
-            flight_size: self.cwnd(),
+            una: bytes(self.acknowledged),
+            next: bytes(self.delivered + self.cwnd()),
             min_rtt: self.min_rtt,
             round: self.round,
             state: if self.in_recovery { State::Recovery } else { State::Open },

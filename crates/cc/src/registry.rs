@@ -153,6 +153,16 @@ macro_rules! registry {
                 }
             }
 
+            fn uses_rest(&self) -> bool {
+                match self {
+                    $(
+                        Self::$variant(algorithm) => algorithm.uses_rest(),
+                        $( Self::$linux(algorithm) => algorithm.uses_rest(), )?
+                    )+
+                    Self::Governor(_) | Self::Failed(_) => true,
+                }
+            }
+
             fn abe(&self) -> Option<f64> {
                 match self {
                     $(

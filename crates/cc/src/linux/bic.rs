@@ -7,7 +7,7 @@
 //! segment it stays at 31/16. Before the first loss, and after a timeout, the window grows by at least 5 % in a
 //! round trip, doubled likewise.
 
-use super::{Counter, Delivered, HZ, jiffies, segments, share, target};
+use super::{Acknowledged, Counter, HZ, jiffies, segments, share, target};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
 
 /// Window up to which it is Standard TCP.
@@ -39,7 +39,7 @@ elephan_units::with_defaults! {
         ack_segments: u32 = 2 * RATIO,
         /// The sender's state before this ACK.
         state: State = State::Open,
-        delivered: Delivered = Delivered::default(),
+        acknowledged: Acknowledged = Acknowledged::default(),
         counter: Counter = Counter::default(),
     }
 }
@@ -72,10 +72,8 @@ impl Bic {
 
 impl Algorithm for Bic {
     fn observe(&mut self, _: &Window, ack: &Ack) {
-        let delivered = self.delivered.by(ack);
+        let acked = self.acknowledged.by(ack);
         if self.state == State::Open {
-            // The first selective acknowledgment acknowledges nothing cumulatively.
-            let acked = if ack.state == State::Open { delivered } else { 0 };
             self.ack_segments = self.ack_segments - self.ack_segments / RATIO + acked;
         }
         self.state = ack.state;
@@ -95,7 +93,7 @@ impl Algorithm for Bic {
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         let cwnd = segments(window);
         if event.cause == Cause::Timeout {
-            *self = Self { delivered: self.delivered, ..Self::default() };
+            *self = Self { acknowledged: self.acknowledged, ..Self::default() };
         } else {
             self.target = target(cwnd, self.target, BETA);
             self.counter.count = 0;

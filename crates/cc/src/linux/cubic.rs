@@ -15,7 +15,7 @@
 
 use elephan_units::Time;
 
-use super::{Counter, HZ, jiffies, jiffies_of, segments, share, target};
+use super::{Counter, HZ, jiffies, jiffies_of, microseconds, segments, share, target};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 use crate::slow_start::hystart::{self, HyStart};
 
@@ -71,7 +71,7 @@ impl Epoch {
 
     /// The window that the function has at this time.
     fn target(&self, now: u32, min_rtt: Time) -> u32 {
-        let since = u64::from(now.saturating_sub(self.begin)) + u64::from(jiffies_of(min_rtt));
+        let since = u64::from(now.saturating_sub(self.begin)) + u64::from(jiffies_of(microseconds(min_rtt)));
         let t = since * 1024 / u64::from(HZ);
         let off = u128::from(t.abs_diff(self.k));
         let delta = u32::try_from((u128::from(C) * off * off * off) >> 40).unwrap_or(u32::MAX);

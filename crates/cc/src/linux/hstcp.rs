@@ -41,6 +41,10 @@ impl Algorithm for Hstcp {
         1.0
     }
 
+    fn uses_rest(&self) -> bool {
+        false
+    }
+
     fn decrease(&mut self, window: &Window, _: &Congestion) -> f64 {
         self.counter.count = 0;
         let cwnd = segments(window);

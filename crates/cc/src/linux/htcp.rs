@@ -11,7 +11,7 @@
 //! - Below 10 ms of round-trip time every loss halves the window.
 //! - At the ACK that adds a segment, the segments that it acknowledges do not count towards the next one.
 
-use super::{Counter, Delivered, HZ, jiffies, jiffies_of, segments};
+use super::{Acknowledged, Counter, HZ, jiffies, jiffies_of, microseconds, segments};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
 
 /// One, with 7 binary digits after the point.
@@ -51,7 +51,7 @@ elephan_units::with_defaults! {
         goodput: u32 = 0,
         goodput_max: u32 = 0,
         goodput_before: u32 = 0,
-        delivered: Delivered = Delivered::default(),
+        acknowledged: Acknowledged = Acknowledged::default(),
         counter: Counter = Counter::default(),
     }
 }
@@ -136,10 +136,10 @@ impl Htcp {
 impl Algorithm for Htcp {
     fn observe(&mut self, window: &Window, ack: &Ack) {
         let now = jiffies(ack.now);
-        let rtt = ack.rtt.map(jiffies_of);
+        let rtt = ack.rtt.map(|rtt| jiffies_of(microseconds(rtt)));
         // The connection began when the first data was sent.
         self.last_congestion.get_or_insert(now - rtt.unwrap_or(0).min(now));
-        let acked = self.delivered.by(ack);
+        let acked = self.acknowledged.by(ack);
         if self.state == State::Open {
             self.acked = acked;
         }
@@ -163,6 +163,10 @@ impl Algorithm for Htcp {
         self.counter.count = 0;
         self.adapt_alpha(jiffies(ack.now));
         1.0
+    }
+
+    fn uses_rest(&self) -> bool {
+        false
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {

@@ -34,9 +34,14 @@ fn jiffies(now: Time) -> u32 {
     u32::try_from(now.picos() / 1_000_000_000).unwrap_or(u32::MAX)
 }
 
-/// A round-trip time in jiffies, rounded up.
-fn jiffies_of(rtt: Time) -> u32 {
-    u32::try_from(rtt.picos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX)
+/// A round-trip time in microseconds, rounded down.
+fn microseconds(rtt: Time) -> u32 {
+    u32::try_from(rtt.picos() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// Microseconds in jiffies, rounded up.
+fn jiffies_of(microseconds: u32) -> u32 {
+    microseconds.div_ceil(1000)
 }
 
 /// The window in whole segments, up to one at which products fit 32 bits.
@@ -89,14 +94,14 @@ impl Counter {
     }
 }
 
-/// The segments that an ACK delivers, which kernels pass on as `pkts_acked`.
+/// The segments that an ACK acknowledges cumulatively, which kernels pass on as `pkts_acked`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Delivered(u32);
+struct Acknowledged(u64);
 
-impl Delivered {
+impl Acknowledged {
     fn by(&mut self, ack: &Ack) -> u32 {
-        let total = (ack.delivered + NEARLY) as u32;
-        total - std::mem::replace(&mut self.0, total)
+        let total = ack.una / u64::from(ack.mss);
+        (total - std::mem::replace(&mut self.0, total)) as u32
     }
 }
 

@@ -3,7 +3,7 @@
 
 use elephan_units::Time;
 
-use super::{Counter, segments};
+use super::{Counter, microseconds, segments};
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, State, Window};
 use crate::reno;
 
@@ -13,6 +13,8 @@ const BETA: u32 = 4;
 const GAMMA: u32 = 1;
 /// A round trip with fewer samples is not evaluated: each may be of a delayed ACK.
 const LEAST_SAMPLES: u32 = 3;
+/// Smallest window that the rule leaves.
+const MIN_WINDOW: f64 = 2.0;
 
 elephan_units::with_defaults! {
     /// Linux's Vegas.
@@ -24,14 +26,23 @@ elephan_units::with_defaults! {
         base_us: u32 = u32::MAX,
         min_us: u32 = u32::MAX,
         samples: u32 = 0,
-        round: u64 = 0,
+        /// The round trip ends when more than this is acknowledged.
+        end: u64 = 0,
         /// Whether all data arrived in order at the last ACK.
         open: bool = true,
         /// Whether the window has shrunk below the threshold, which follows it.
         shrunk: bool = false,
-        /// At the ACK that ends a round trip: the number of its samples, and the smallest.
-        ended: Option<(u32, u32)> = None,
     }
+}
+
+/// What the rule says at an ACK.
+enum Advice {
+    /// To grow as Standard TCP does.
+    Standard,
+    /// To do nothing until the round trip ends.
+    Wait,
+    /// The window at the rate of the round trip that has ended, and the segments queued.
+    Change { target: u32, queued: u32 },
 }
 
 impl Vegas {
@@ -40,62 +51,76 @@ impl Vegas {
         (self.samples, self.min_us) = (0, u32::MAX);
     }
 
-    /// The window at the rate of the round trip that has ended, and the segments queued, if it can be evaluated.
-    fn evaluated(&mut self, window: &Window) -> Option<(u32, u32)> {
-        let (_, rtt) = self.ended.filter(|&(samples, _)| samples >= LEAST_SAMPLES)?;
-        let cwnd = u64::from(segments(window));
-        let target = cwnd * u64::from(self.base_us) / u64::from(rtt);
-        let queued = cwnd * u64::from(rtt - self.base_us) / u64::from(self.base_us);
-        Some((target as u32, u32::try_from(queued).unwrap_or(u32::MAX)))
+    /// The advice at an ACK that lets the window grow.
+    fn advise(&mut self, window: &Window, ack: &Ack) -> Advice {
+        if !self.open {
+            return Advice::Standard;
+        }
+        if ack.una <= self.end {
+            return Advice::Wait;
+        }
+        self.end = ack.next;
+        let (samples, rtt) = (self.samples, u64::from(self.min_us));
+        self.wipe();
+        if samples < LEAST_SAMPLES {
+            return Advice::Standard;
+        }
+        let (cwnd, base) = (u64::from(segments(window)), u64::from(self.base_us));
+        let queued = u32::try_from(cwnd * (rtt - base) / base).unwrap_or(u32::MAX);
+        Advice::Change { target: (cwnd * base / rtt) as u32, queued }
+    }
+
+    /// The change of a window in congestion avoidance.
+    fn change(&mut self, window: &Window, ack: &Ack, advice: &Advice) -> f64 {
+        match *advice {
+            Advice::Standard => {
+                let acked = self.counter.whole(ack);
+                self.counter.grow(segments(window), acked)
+            }
+            Advice::Change { queued, .. } if queued > BETA => {
+                self.shrunk = true;
+                (MIN_WINDOW - window.cwnd).max(-1.0)
+            }
+            Advice::Change { queued, .. } if queued < ALPHA => 1.0,
+            Advice::Change { .. } | Advice::Wait => 0.0,
+        }
     }
 }
 
 impl Algorithm for Vegas {
     fn observe(&mut self, _: &Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
-            let sample = u32::try_from(rtt.picos() / 1_000_000).unwrap_or(u32::MAX - 1).saturating_add(1);
+            let sample = microseconds(rtt).saturating_add(1);
             self.base_us = self.base_us.min(sample);
             self.min_us = self.min_us.min(sample);
             self.samples += 1;
         }
         let open = ack.state == State::Open;
         if open && !self.open {
+            self.end = ack.next;
             self.wipe();
         }
         self.open = open;
-        self.ended = None;
-        if ack.round > self.round {
-            self.round = ack.round;
-            self.ended = Some((self.samples, self.min_us));
-            self.wipe();
-        }
     }
 
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
+        let advice = self.advise(window, ack);
         if std::mem::take(&mut self.shrunk) {
-            return Some(Start { growth: 0.0, ends: true });
+            return Some(Start { growth: self.change(window, ack, &advice), ends: true });
         }
-        match self.evaluated(window) {
-            Some((target, queued)) if self.open && queued > GAMMA => {
-                Some(Start { growth: (f64::from(target + 1) - window.cwnd).min(0.0), ends: true })
+        Some(match advice {
+            Advice::Change { target, queued } if queued > GAMMA => {
+                Start { growth: (f64::from(target + 1) - window.cwnd).min(0.0), ends: true }
             }
-            _ => Some(Start { growth: ack.segments, ends: false }),
-        }
+            Advice::Standard => Start { growth: ack.segments, ends: false },
+            // What is beyond the threshold is not used.
+            _ => Start { growth: ack.segments.min(window.ssthresh - window.cwnd), ends: false },
+        })
     }
 
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
-        if !self.open || self.ended.is_some_and(|(samples, _)| samples < LEAST_SAMPLES) {
-            let acked = self.counter.whole(ack);
-            return self.counter.grow(segments(window), acked);
-        }
-        match self.evaluated(window) {
-            Some((_, queued)) if queued > BETA => {
-                self.shrunk = true;
-                -1.0
-            }
-            Some((_, queued)) if queued < ALPHA => 1.0,
-            _ => 0.0,
-        }
+        let advice = self.advise(window, ack);
+        self.change(window, ack, &advice)
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
@@ -111,12 +136,8 @@ impl Algorithm for Vegas {
 
 #[cfg(test)]
 mod tests {
+    use crate::Quantisation;
     use crate::history::History;
-
-    /// A round trip of 20 samples of `ms`, and the first ACK of the next.
-    fn round(history: &mut History, ms: u64) {
-        history.rtt_becomes(ms).acks(20, 1.0).next_round().ack(1.0);
-    }
 
     fn vegas() -> History {
         History::of("vegas").set("form", "linux").rtt_ms(100.0)
@@ -124,32 +145,28 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_in_every_round_trip_until_a_segment_is_queued() {
-        // From 20: 21 in each round of 21 ACKs. Two segments are queued by 105 ms at 62: 62 * 5/100 = 3. The window
-        // becomes that of the rate, 62 * 100/105 + 1 = 60.
+        // From 20: the first ACK begins a round trip of 20 segments, and the 22nd one of 41.
         let mut history = vegas().starting(20.0);
-        round(&mut history, 100);
-        history.window_is(41.0);
-        round(&mut history, 100);
-        history.window_is(62.0);
-        round(&mut history, 105);
-        // The 20 samples of 105 ms were slow start's, up to 82; the ACK after them evaluates the round.
-        assert_eq!((history.cwnd(), history.controller.in_slow_start()), (79.0, false));
+        history.acks(21, 1.0).window_is(41.0);
+        history.ack(1.0).window_is(42.0);
+        history.rtt_becomes(105).acks(41, 1.0).window_is(83.0);
+        // 105 ms queue 83 * 5/100 = 4 segments. The window becomes that of the rate, 83 * 100/105 + 1 = 80.
+        history.ack(1.0).window_is(80.0);
+        assert!(!history.controller.in_slow_start());
     }
 
     #[test]
     fn the_window_changes_by_a_segment_in_a_round_trip() {
-        // At 100: 101 ms queue 1 segment, 103 ms 3, 105 ms 4.
+        // At 100: 101 ms queue 1 segment, 103 ms 3, 106 ms 5.
         for (ms, cwnd) in [(101, 101.0), (103, 100.0), (106, 99.0)] {
-            let mut history = vegas().starting(100.0);
-            history.controller = history.controller.with_ssthresh(100.0);
-            round(&mut history, 100);
-            history.window_is(101.0);
-            history.controller.moderate(100.0);
-            round(&mut history, ms);
-            assert_eq!(history.cwnd(), cwnd, "{ms} ms");
-            // Nor does a window that has shrunk return to slow start.
-            history.ack(1.0).ack(1.0);
-            assert_eq!((history.cwnd(), history.controller.in_slow_start()), (cwnd, false), "{ms} ms");
+            for quantisation in [Quantisation::None, Quantisation::RoundDown] {
+                let mut history = vegas().quantised(quantisation).starting(100.0);
+                history.controller = history.controller.with_ssthresh(100.0);
+                history.ack(1.0).rtt_becomes(ms).acks(101, 1.0).window_is(cwnd);
+                // Nor does a window that has shrunk return to slow start.
+                history.ack(1.0).ack(1.0).window_is(cwnd);
+                assert!(!history.controller.in_slow_start());
+            }
         }
     }
 }

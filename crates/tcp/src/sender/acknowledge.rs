@@ -62,7 +62,6 @@ impl Sender {
         {
             return false;
         }
-        let flight = self.board.pipe();
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
         self.duplicates = None;
@@ -83,7 +82,7 @@ impl Sender {
         } else {
             self.begin_round();
             let growth = self.growth(acked.bytes);
-            self.grow(growth, flight, Some(rtt), state, now);
+            self.grow(growth, Some(rtt), state, now);
         }
         self.restart_timer(true, now);
         true
@@ -383,7 +382,7 @@ impl Sender {
         if self.governed.is_some() {
             self.tell_ack(growth, counters, now);
         } else {
-            self.grow(growth, before.pipe, rtt, state, now);
+            self.grow(growth, rtt, state, now);
         }
     }
 
@@ -409,14 +408,15 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of an ACK worth `segments` of growth, before which `flight` bytes were in flight.
+    /// Tells the controller of an ACK worth `segments` of growth.
     #[inline]
-    fn grow(&mut self, segments: f64, flight: u64, rtt: Option<Time>, state: State, now: Time) {
+    fn grow(&mut self, segments: f64, rtt: Option<Time>, state: State, now: Time) {
         self.controller.on_ack(&Ack {
             now,
             segments,
             delivered: self.segments(self.delivered),
-            flight_size: self.segments(flight),
+            una: self.space.una,
+            next: self.space.next,
             rtt,
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
