@@ -139,6 +139,9 @@ pub trait Algorithm: Send + Sync {
     /// congestion event leave it out (RFC 9438, section 5.8).
     fn resume(&mut self, _idle: Time) {}
 
+    /// The last congestion event is undone, but for the windows not the algorithm's state: it may restore what it must by itself.
+    fn undo(&mut self) {}
+
     /// A start phase of the algorithm's own, in place of slow start: called at every ACK below `ssthresh`.
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
         None

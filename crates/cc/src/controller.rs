@@ -389,7 +389,10 @@ impl Controller {
                 }
                 return;
             }
-            Undo::Windows => window.cwnd = window.cwnd.max(before.window.cwnd),
+            Undo::Windows => {
+                window.cwnd = window.cwnd.max(before.window.cwnd);
+                self.state.algorithm.undo();
+            }
             Undo::TwiceSsthresh => window.cwnd = window.cwnd.max(2.0 * window.ssthresh),
         }
         window.ssthresh = window.ssthresh.max(before.window.ssthresh);

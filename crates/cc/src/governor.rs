@@ -111,7 +111,8 @@ pub struct Report {
     /// Segments for which a window may grow by the endpoint's rules (RFC 3465, RFC 7661); zero in recovery and while
     /// the window is not the limit.
     pub growth: f64,
-    /// Segments that this ACK delivered, cumulatively or selectively.
+    /// Segments that this ACK delivered, cumulatively or selectively; and duplicates that it reports, where `tcp.byte_counting` is
+    /// "delivered".
     pub acked: u32,
     /// Segments that it acknowledged cumulatively.
     pub acked_cumulative: u32,

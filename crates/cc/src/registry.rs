@@ -153,6 +153,16 @@ macro_rules! registry {
                 }
             }
 
+            fn undo(&mut self) {
+                match self {
+                    $(
+                        Self::$variant(algorithm) => algorithm.undo(),
+                        $( Self::$linux(algorithm) => algorithm.undo(), )?
+                    )+
+                    Self::Governor(_) | Self::Failed(_) => {}
+                }
+            }
+
             fn uses_rest(&self) -> bool {
                 match self {
                     $(

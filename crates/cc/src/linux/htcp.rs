@@ -25,6 +25,14 @@ const SHORT_RTT: u32 = 10;
 /// Round trips after a loss whose goodput replaces what was measured, and is not averaged.
 const FRESH: u32 = 3;
 
+/// The last congestion event, the largest round-trip time and the goodput before a reduction.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    last_congestion: Option<u32>,
+    max_rtt: u32,
+    goodput_before: u32,
+}
+
 elephan_units::with_defaults! {
     /// Linux's H-TCP.
     #[derive(Clone, Debug)]
@@ -38,8 +46,8 @@ elephan_units::with_defaults! {
         max_rtt: u32 = 0,
         /// Start of the connection, or end of the last recovery.
         last_congestion: Option<u32> = None,
-        /// Whether a recovery is going on, at whose end the clock starts.
-        recovers: bool = false,
+        /// In a recovery, at whose end the clock starts: what an undo restores.
+        undo: Option<Past> = None,
         /// The sender's state before this ACK.
         state: State = State::Open,
         /// Segments of the last ACK.
@@ -148,8 +156,7 @@ impl Algorithm for Htcp {
         }
         self.measure(acked, segments(window), now);
         self.state = ack.state;
-        if self.recovers && matches!(self.state, State::Open | State::Disorder) {
-            self.recovers = false;
+        if self.state == State::Open && self.undo.take().is_some() {
             self.last_congestion = Some(now);
         }
     }
@@ -165,6 +172,13 @@ impl Algorithm for Htcp {
         1.0
     }
 
+    fn undo(&mut self) {
+        if let Some(Past { last_congestion, max_rtt, goodput_before }) = self.undo.take() {
+            (self.last_congestion, self.max_rtt, self.goodput_before) =
+                (last_congestion, max_rtt, goodput_before);
+        }
+    }
+
     fn uses_rest(&self) -> bool {
         false
     }
@@ -176,8 +190,9 @@ impl Algorithm for Htcp {
         let queueing = self.max_rtt.saturating_sub(self.min_rtt);
         self.max_rtt = self.max_rtt - queueing + queueing.saturating_mul(95) / 100;
         self.counter.count = 0;
-        self.last_congestion = Some(now);
-        self.recovers = true;
+        let (max_rtt, goodput_before) = (self.max_rtt, self.goodput_before);
+        let last_congestion = self.last_congestion.replace(now);
+        self.undo = Some(Past { last_congestion, max_rtt, goodput_before });
         self.state = match event.cause {
             Cause::Loss => State::Recovery,
             Cause::Ecn => State::Cwr,

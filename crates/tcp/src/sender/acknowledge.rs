@@ -126,13 +126,14 @@ impl Sender {
             sack && !ack.blocks.is_empty() && self.take_blocks(ack, before.una, &mut delivered, counters);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
+        let reported = ack.blocks.first().filter(|_| duplicate_reported);
         if self.governed.is_some() {
-            self.note_delivery(&delivered, advanced, rtt, ack.ece);
+            let duplicates = self.duplicates_of(reported);
+            self.note_delivery(&delivered, duplicates, advanced, rtt, ack.ece);
         }
 
         if self.rack.is_some() {
-            let duplicate =
-                ack.blocks.first().filter(|_| duplicate_reported && !self.is_of_probe(ack.blocks));
+            let duplicate = reported.filter(|_| !self.is_of_probe(ack.blocks));
             self.update_rack(&delivered, last.or(delivered.last), duplicate.map(|block| block.0), now);
         }
 
@@ -141,8 +142,7 @@ impl Sender {
             && !ack.has_data
             && self.space.outstanding() > 0
             && if sack { delivered.bytes > 0 } else { !window_changed };
-        delivered.counted =
-            self.counted(&delivered, advanced, ack.blocks.first().filter(|_| duplicate_reported));
+        delivered.counted = self.counted(&delivered, advanced, reported);
         if advanced {
             self.duplicates = None;
         } else if duplicate {
@@ -213,10 +213,10 @@ impl Sender {
     }
 
     /// Number of bytes for which an ACK counts, of what it delivered. Where that is counted as Linux counts it, each segment is a whole
-    /// one, a `duplicate` that the ACK reports was delivered too (`tcp_dsack_seen`), and without SACK each duplicate ACK stood for a
+    /// one, a duplicate that the ACK `reported` was delivered too, and without SACK each duplicate ACK stood for a
     /// segment, which the next ACK does not count again (`tcp_remove_reno_sacks`).
     #[inline]
-    fn counted(&self, delivered: &Delivered, advanced: bool, duplicate: Option<&(u64, u64)>) -> u64 {
+    fn counted(&self, delivered: &Delivered, advanced: bool, reported: Option<&(u64, u64)>) -> u64 {
         let bytes = delivered.bytes;
         if self.settings.byte_counting != ByteCounting::Delivered {
             return bytes;
@@ -228,7 +228,18 @@ impl Sender {
             Some(duplicates) if advanced && !self.settings.sack() => {
                 bytes.saturating_sub(duplicates.count.get() * mss).max(bytes.min(mss))
             }
-            _ => bytes + duplicate.map_or(0, |&(left, right)| (right - left).div_ceil(mss).max(1) * mss),
+            _ => bytes + self.duplicates_of(reported) * mss,
+        }
+    }
+
+    /// Number of duplicate segments that an ACK `reported` as delivered, as Linux counts them (`tcp_dsack_seen`).
+    #[inline]
+    fn duplicates_of(&self, reported: Option<&(u64, u64)>) -> u64 {
+        match reported {
+            Some(&(left, right)) if self.settings.byte_counting == ByteCounting::Delivered => {
+                (right - left).div_ceil(self.settings.mss.into()).max(1)
+            }
+            _ => 0,
         }
     }
 

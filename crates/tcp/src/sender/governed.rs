@@ -37,7 +37,7 @@ pub struct Governed {
 /// What an ACK delivered, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// Cumulatively or selectively acknowledged.
+    /// Cumulatively or selectively acknowledged, and duplicates where these count as delivered.
     pub acked: u64,
     /// Cumulatively acknowledged.
     pub cumulative: u64,
@@ -222,11 +222,12 @@ impl Sender {
         Arrivals::default()
     }
 
-    /// It is known what an ACK `delivered`: reports have it from here to [`Sender::tell_ack`].
+    /// It is known what an ACK `delivered`, with `duplicates` that count, too: reports have it from here to [`Sender::tell_ack`].
     #[cold]
     pub(super) fn note_delivery(
         &mut self,
         delivered: &Delivered,
+        duplicates: u64,
         advanced: bool,
         rtt: Option<Time>,
         marked: bool,
@@ -235,7 +236,7 @@ impl Sender {
         if delivered.bytes > 0 || advanced {
             let newest = latest.map(|(_, id, sent_at)| (id, sent_at));
             self.note_ack(Some(Delivery {
-                acked: count,
+                acked: count + duplicates,
                 cumulative: delivered.segments,
                 newest,
                 rtt,

@@ -6,7 +6,7 @@ use crate::common::{Script, config, ms, stamped};
 use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, clock};
 use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Cause, Controller, SlowStart, State, Undo};
-use elephan_tcp::{Config, Flags};
+use elephan_tcp::{ByteCounting, Config, Flags};
 
 /// A call that a governor received.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,6 +154,20 @@ fn an_ack_comes_with_what_it_delivered() {
     // An ACK without new information is not passed on.
     tcp.ack(7).ack(6);
     assert_eq!(listener.acks(numbers), []);
+}
+
+#[test]
+fn a_duplicate_counts_as_delivered_where_linux_counts() {
+    // 0 is taken as lost, sent again, and arrives twice.
+    for (byte_counting, acked) in [(ByteCounting::Delivered, 2), (config().byte_counting, 1)] {
+        let (mut tcp, listener) = listening(Config { byte_counting, dsack: true, ..config() });
+        tcp.until(100).sack(0, &[1..4]).sends([0]);
+        tcp.until(200).ack(10);
+        let before = *listener.acks(|ack| ack.delivered).last().unwrap();
+        tcp.sack(11, &[0..1]);
+        let after = listener.acks(|ack| (ack.acked, ack.acked_cumulative, ack.delivered));
+        assert_eq!(after, [(acked, 1, before + u64::from(acked))], "{byte_counting:?}");
+    }
 }
 
 #[test]

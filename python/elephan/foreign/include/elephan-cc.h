@@ -83,7 +83,8 @@ struct elephan_cc_ack {
 	uint64_t round;            /* round trips completed: one more when data sent after the last increase is acknowledged */
 	double growth;             /* segments for which a window may grow by the endpoint's rules (RFC 3465, RFC 7661); 0 in recovery and
 	                              while the window is not the limit */
-	uint32_t acked;            /* segments that this ACK delivered, cumulatively or selectively */
+	uint32_t acked;            /* segments that this ACK delivered, cumulatively or selectively; and duplicates that it reports, where
+	                              tcp.byte_counting is "delivered" */
 	uint32_t acked_cumulative; /* segments that it acknowledged cumulatively */
 	uint32_t in_flight;        /* segments in flight after this ACK */
 	uint32_t prior_in_flight;  /* and before */
