@@ -54,3 +54,32 @@ def goodput_and_window(cc, buffer, path, tcp):
 def test_the_mean_window_is_that_of_linuxs_module(name, buffer, path, tcp, apart):
     ours, theirs = (goodput_and_window(cc, buffer, path, tcp) for cc in (name, f"linux:{name}"))
     assert ours == pytest.approx(theirs, rel=apart)
+
+
+LATE = {"vary": {"name": "reorder", "probability": 0.001, "extra": "30 ms"}}
+
+
+# CUBIC's cube root is exact here, and within 0.2 % in Linux.
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("bic", "bic"), ("hstcp", "highspeed"), ("htcp", "htcp"), ("scalable", "scalable"), ("vegas", "vegas")],
+)
+@pytest.mark.parametrize("path", [{}, LOSSY, LATE])
+def test_the_form_of_linux_is_linuxs_module(name, module, path):
+    def samples(cc):
+        scenario = elephan.dumbbell(
+            rate="50 Mbit/s",
+            rtt="44 ms",
+            buffer="20% bdp",
+            path=path,
+            flows=[elephan.flow(cc), elephan.flow(cc, start="2 s")],
+            tcp={"profile": "linux-6"},
+            trace={"interval": "10 ms"},
+            duration="20 s",
+        )
+        flows = elephan.run(scenario).flows
+        return flows.select("time_s", "flow", "cwnd_segments", "delivered_bytes", "retransmits", "timeouts")
+
+    ours, theirs = samples({"name": name, "form": "linux"}), samples(f"linux:{module}")
+    assert ours.equals(theirs)
+    assert ours["retransmits"].max() > 0

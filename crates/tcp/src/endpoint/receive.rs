@@ -159,7 +159,7 @@ impl Endpoint {
         if has_stamp {
             let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
             if age > 0 && now.since(self.ts_recent_at) <= TS_RECENT_VALID {
-                if !(is_ack_alone && self.may_be_reordered(age)) {
+                if !self.is_within_tick(age) && !(is_ack_alone && self.may_be_reordered(age)) {
                     // PAWS (RFC 7323, section 5.3): a segment from an earlier window.
                     let left = sequence::expand(segment.seq, origin, self.receiver.next());
                     self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
@@ -203,6 +203,12 @@ impl Endpoint {
             self.challenge(now);
         }
         acceptable
+    }
+
+    /// Whether a timestamp is of the tick before that of the newest one, and ticks are as coarse as a kernel's (Linux,
+    /// include/net/tcp.h, `TCP_PAWS_WINDOW`).
+    fn is_within_tick(&self, age: i32) -> bool {
+        age == 1 && self.stack.config.tick() > Time::ZERO
     }
 
     /// Reordered ACKs without data are harmless. Linux also accepts them, if they are at most a timeout old

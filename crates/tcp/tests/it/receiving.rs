@@ -462,6 +462,18 @@ fn a_segment_with_an_old_timestamp_is_acknowledged_and_no_more() {
 }
 
 #[test]
+fn a_timestamp_may_be_a_tick_old_where_ticks_are_coarse() {
+    // Linux, TCP_PAWS_WINDOW; RFC 7323, section 5.3: otherwise not.
+    for (timer_margin, age, accepted) in [(ms(2), 1, true), (ms(2), 2, false), (ms(0), 1, false)] {
+        let mut tcp = Script::receiver(Config { timer_margin, ..stamped() });
+        tcp.until(100).data(0).until(200).data(1).take_all_bare();
+        let late = tcp.segment_at(2000);
+        tcp.receive(Segment { ts_val: late.ts_val.wrapping_sub(age), len: 1000, ..late }).until(600);
+        assert_eq!(tcp.acked().0, if accepted { 3000 } else { 2000 }, "{timer_margin:?} {age}");
+    }
+}
+
+#[test]
 fn the_first_window_decides_on_the_scale() {
     // Linux (`tcp_select_initial_window`): ilog2 of 12 MB is 23, of which a window field has 15; the 17 MB to which the window grows
     // would need a shift of 9. Where it grows from little to much the whole decides.
