@@ -165,6 +165,14 @@ impl Sender {
         }
     }
 
+    /// Tells the governor of the state after a timeout, also if it was that before (Linux, `tcp_enter_loss`).
+    pub(super) fn tell_timeout(&mut self, now: Time) {
+        if let Some(governed) = &mut self.governed {
+            governed.state = State::Open;
+        }
+        self.tell_state(now);
+    }
+
     /// Tells the governor if the reduction of the state that it was told last has ended, and was not undone: before
     /// the same ACK begins the next one (Linux, `tcp_end_cwnd_reduction`).
     #[inline(never)]

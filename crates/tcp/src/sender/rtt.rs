@@ -38,6 +38,8 @@ pub struct Rtt {
     variance_min: Time,
     /// Whether the SYN was sent more than once.
     syn_was_lost: bool,
+    /// Whether a timeout is a number of ticks, as a kernel's.
+    is_coarse: bool,
     /// Number of times the timeout was doubled since the last sample.
     backoff: u8,
     /// The timeout was spurious: the next sample replaces what it exceeds.
@@ -45,9 +47,10 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// No sample yet. `rto_min` bounds the timeout, and `variance_min` its variance term, from below.
-    pub fn new(rto_min: Time, variance_min: Time) -> Self {
-        Self { rto_min, variance_min, ..Self::default() }
+    /// No sample yet. `rto_min` bounds the timeout, and `variance_min` its variance term, from below; `is_coarse` says whether it is
+    /// a number of ticks.
+    pub fn new(rto_min: Time, variance_min: Time, is_coarse: bool) -> Self {
+        Self { rto_min, variance_min, is_coarse, ..Self::default() }
     }
 
     /// The handshake gave no sample, because the SYN was sent more than once.
@@ -104,7 +107,12 @@ impl Rtt {
         } else {
             self.srtt.saturating_add((self.rttvar * 4).max(self.variance_min))
         };
-        (base.max(self.rto_min) * (1 << self.backoff)).min(MAX_RTO)
+        let mut timeout = base.max(self.rto_min);
+        if self.is_coarse {
+            // Linux, include/net/tcp.h, `__tcp_set_rto`.
+            timeout = Time::from_picos(timeout.picos().next_multiple_of(TICK.picos()));
+        }
+        (timeout * (1 << self.backoff)).min(MAX_RTO)
     }
 
     /// Smoothed round-trip time; zero before the first sample.
@@ -124,7 +132,7 @@ mod tests {
 
     #[test]
     fn first_sample_sets_srtt_and_half_of_it_as_variation() {
-        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO);
+        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO, false);
         assert_eq!(rtt.rto(), Time::from_secs(1));
         rtt.sample(Time::from_millis(100));
         // RTO = 100 + 4 * 50 ms.
@@ -134,7 +142,7 @@ mod tests {
     #[test]
     fn linux_bounds_the_variance_term() {
         // 100 ms with less and less variation: 300 ms and not 200, however many samples there are.
-        let mut rtt = Rtt::new(Time::from_millis(1), Time::from_millis(200));
+        let mut rtt = Rtt::new(Time::from_millis(1), Time::from_millis(200), false);
         for _ in 0..100 {
             rtt.sample(Time::from_millis(100));
         }
@@ -145,8 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_s_timeout_is_a_number_of_ticks_before_it_is_doubled() {
+        let mut rtt = Rtt::new(Time::from_millis(1), Time::from_millis(200), true);
+        rtt.sample(Time::from_micros(51_500));
+        assert_eq!(rtt.rto(), Time::from_millis(252));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Time::from_millis(504));
+    }
+
+    #[test]
     fn variation_is_updated_before_the_mean() {
-        let mut rtt = Rtt::new(Time::from_millis(1), Time::ZERO);
+        let mut rtt = Rtt::new(Time::from_millis(1), Time::ZERO, false);
         rtt.sample(Time::from_millis(100));
         rtt.sample(Time::from_millis(180));
         // RTTVAR = 3/4 * 50 + 1/4 * |100 - 180| = 57.5 ms; SRTT = 7/8 * 100 + 1/8 * 180 = 110 ms.
@@ -156,7 +173,7 @@ mod tests {
 
     #[test]
     fn backs_off_to_a_minute_and_comes_back() {
-        let mut rtt = Rtt::new(Time::from_secs(1), Time::ZERO);
+        let mut rtt = Rtt::new(Time::from_secs(1), Time::ZERO, false);
         rtt.sample(Time::from_millis(100));
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(rtt.rto(), Time::from_secs(expected));
@@ -168,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_lost_syn_makes_the_first_timeout_three_seconds() {
-        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO);
+        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO, false);
         rtt.syn_was_lost();
         assert_eq!(rtt.rto(), Time::from_secs(3));
         rtt.sample(Time::from_millis(100));

@@ -84,14 +84,17 @@ impl Timer {
 
 /// When a timer of Linux runs out that is set `now` for a time: its wheel has slots of 1 ms for times below 63 ms, of 8 ms below
 /// 504 ms, of 64 ms below 4.032 s, and so on, and a timer runs out at the end of its slot, so that it never does too soon
-/// (kernel/time/timer.c, `calc_wheel_index`, with 1000 ticks a second).
+/// (kernel/time/timer.c, `calc_wheel_index`, with 1000 ticks a second). Timers run out on whole ticks, and the wheel's clock is a tick
+/// ahead meanwhile (`__run_timers`), so one that is set then counts as a tick shorter.
 #[inline(never)]
 pub fn in_wheel(after: Time, now: Time) -> Time {
     const BITS: u32 = 3;
     const LEVELS: u32 = 8;
     let delta = after.picos().div_ceil(TICK.picos());
     let expires = (now.picos() / TICK.picos()).saturating_add(delta);
-    let level = (0..LEVELS).find(|level| delta < 63 << (BITS * level)).unwrap_or(LEVELS);
+    let ahead = u64::from(now.picos() % TICK.picos() == 0);
+    let level =
+        (0..LEVELS).find(|level| delta.saturating_sub(ahead) < 63 << (BITS * level)).unwrap_or(LEVELS);
     let shift = BITS * level;
     let slot = expires.checked_shr(shift).map_or(u64::MAX, |slot| slot + 1);
     slot.checked_shl(shift)
@@ -188,7 +191,7 @@ impl Sender {
             }
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;
-            self.tell_state(now);
+            self.tell_timeout(now);
         }
         self.timer.tries = self.timer.tries.saturating_add(1);
     }
@@ -245,6 +248,8 @@ mod tests {
             let found = in_wheel(TICK * after, TICK * now + Time::from_picos(1));
             assert_eq!(found, TICK * expiry, "{after} ms");
         }
+        // Set by a timer that runs out.
+        assert_eq!(in_wheel(TICK * 504, TICK * 15_448), TICK * 15_960);
         assert_eq!(in_wheel(Time::MAX, Time::MAX), Time::MAX);
     }
 }

@@ -263,6 +263,16 @@ fn states_and_events_are_reported_in_order() {
 }
 
 #[test]
+fn each_timeout_is_a_state_of_its_own() {
+    let (mut tcp, listener) = listening(config());
+    listener.calls();
+    tcp.expire().expire();
+    let state = Call::State(State::Loss);
+    let timeout = Call::Event(Event::Timeout);
+    assert_eq!(listener.happened(), [timeout, Call::Congestion(Cause::Timeout), state, timeout, state]);
+}
+
+#[test]
 fn a_reduction_ends_before_the_same_ack_begins_the_next() {
     // Linux, `tcp_end_cwnd_reduction` and `tcp_enter_cwr`: a mark reduces for a round trip, and at its end, at the first ACK above
     // what was sent when it began, the next mark does.

@@ -378,6 +378,17 @@ fn the_timer_of_a_delayed_ack_counts_whole_ticks() {
 }
 
 #[test]
+fn a_delayed_ack_that_ran_out_lengthens_the_delay_also_after_reports_were_held_back() {
+    // Linux (`tcp_delack_timer_handler`): 80 ms, of which half and the gap of 41 ms are the next delay.
+    let delayed_ack = DelayedAck { timeout: ms(40), ..DelayedAck::default() };
+    let mut tcp = compressing(Config { delayed_ack, ..config() });
+    tcp.data(1).data(2).data(3).take_bare(3);
+    tcp.data(4).silent().data(0).acks(5000, &[]);
+    tcp.until(100).data(5).until(140).silent().until(141).acks(6000, &[]);
+    tcp.data(6).until(200).silent().until(223).acks(7000, &[]);
+}
+
+#[test]
 fn an_advance_and_a_duplicate_are_reported_at_once() {
     let mut tcp = compressing(config());
     tcp.data(2).data(3).data(4).take_bare(3);
@@ -466,10 +477,10 @@ fn a_timestamp_may_be_a_tick_old_where_ticks_are_coarse() {
     // Linux, TCP_PAWS_WINDOW; RFC 7323, section 5.3: otherwise not.
     for (timer_margin, age, accepted) in [(ms(2), 1, true), (ms(2), 2, false), (ms(0), 1, false)] {
         let mut tcp = Script::receiver(Config { timer_margin, ..stamped() });
-        tcp.until(100).data(0).until(200).data(1).take_all_bare();
-        let late = tcp.segment_at(2000);
+        tcp.until(100).data(0).data(1).until(200).data(2).take_all_bare();
+        let late = tcp.segment_at(3000);
         tcp.receive(Segment { ts_val: late.ts_val.wrapping_sub(age), len: 1000, ..late }).until(600);
-        assert_eq!(tcp.acked().0, if accepted { 3000 } else { 2000 }, "{timer_margin:?} {age}");
+        assert_eq!(tcp.acked().0, if accepted { 4000 } else { 3000 }, "{timer_margin:?} {age}");
     }
 }
 
