@@ -166,7 +166,7 @@ impl Endpoint {
 
     /// The application closes: a FIN follows the last byte.
     pub fn close(&mut self) {
-        let reports = self.receiver.ack_now && self.receiver.has_blocks();
+        let reports = self.receiver.acknowledges_at_once();
         let sender = &mut self.sending().sender;
         if reports && sender.space().closes_apart() {
             // What is acknowledged at once is so before the application is awake.

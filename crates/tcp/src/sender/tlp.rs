@@ -89,7 +89,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmission> {
         self.tlp.as_mut()?.due = false;
-        let transmission = match self.next_new() {
+        let transmission = match self.space.next_new(self.settings.mss) {
             Some((len, fin)) if self.space.has_room(u64::from(len)) => self.send_new(len, fin, now),
             _ => {
                 let id = self.board.last_unknown()?;

@@ -66,6 +66,26 @@ fn a_fin_is_alone_where_the_application_closes_after_its_last_write() {
 }
 
 #[test]
+fn what_is_acknowledged_at_once_is_so_before_the_application_closes() {
+    // __tcp_ack_snd_check: more than a segment. A FIN alone is acknowledged by the FIN of the application that reads it.
+    for (segments, acks) in [(1, 0), (2, 1)] {
+        let mut tcp = Script::receiver(Config { unsent: Some(Bytes::new(100_000)), ..config() });
+        for number in 1..segments {
+            tcp.data(number - 1).silent();
+        }
+        let fin = Segment {
+            flags: Flags::ACK | Flags::FIN,
+            len: 400,
+            ..tcp.segment_at((segments as u32 - 1) * 1000)
+        };
+        tcp.end.on_segment(&fin, false, tcp.now);
+        tcp.end.close();
+        tcp.pump();
+        assert_eq!((tcp.take_all_bare().len(), tcp.take_data().len()), (acks, 1), "{segments}");
+    }
+}
+
+#[test]
 fn a_lost_syn_is_sent_again() {
     // SYN retransmission: 1, 2, 4 s (RFC 6298, section 2.1). No RTT sample (Karn), a first timeout of 3 s
     // (section 5.7), and after more than one loss a window of one segment (RFC 6928, section 2).

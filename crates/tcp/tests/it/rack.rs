@@ -296,6 +296,19 @@ fn new_data_is_the_better_probe() {
 }
 
 #[test]
+fn a_fin_that_waits_for_the_window_is_a_probe() {
+    // tcp_send_loss_probe.
+    let mut tcp = Script::sender(Config { unsent: Some(Bytes::new(100_000)), ..probing() });
+    tcp.write(10).end.close();
+    assert_eq!(tcp.take_data().len(), 10);
+    let probe = tcp.expire().take_data();
+    assert_eq!(
+        probe.iter().map(|fin| (fin.len, fin.flags.contains(Flags::FIN))).collect::<Vec<_>>(),
+        [(0, true)]
+    );
+}
+
+#[test]
 fn a_loss_that_the_probe_repairs_reduces_the_window_once() {
     // Section 7.4: 9 was lost, and its probe fills the hole. The next ACK of new data comes without a D-SACK: the reaction.
     let mut tcp = Script::sender(probing());
