@@ -194,10 +194,21 @@ impl Sender {
             let says_nothing = !advanced && !ack.has_data && !window_changed;
             self.moderate_if_dubious(was_dubious || says_nothing);
         }
-        self.restart_timer(advanced, now);
+        self.restart_timer(
+            advanced || self.settings.is_coarse() && self.is_older_than_front(&delivered),
+            now,
+        );
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(false, now);
         }
+    }
+
+    /// Whether an ACK measures a segment that was sent before the last transmission of the oldest one, which may still arrive: its
+    /// time begins anew, unless the reordering timer runs (Linux, net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`).
+    #[cold]
+    fn is_older_than_front(&self, delivered: &Delivered) -> bool {
+        let front = self.board.front().filter(|_| self.timer.reordering == Time::MAX);
+        delivered.newest.zip(front).is_some_and(|(sent_at, front)| sent_at < front.sent_at)
     }
 
     /// A recovery has ended, at an ACK that `reported` a duplicate or not.
