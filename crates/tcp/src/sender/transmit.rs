@@ -83,7 +83,15 @@ impl Sender {
     /// Whether there are lost segments to be retransmitted, at this ACK.
     #[inline]
     fn may_send_lost(&self) -> bool {
-        self.board.has_waiting() && !matches!(self.phase, Phase::Sack(SackRecovery { only_new: true, .. }))
+        self.board.has_waiting()
+            && !matches!(self.phase, Phase::Sack(SackRecovery { only_new: true, .. }))
+            && !self.has_retransmitted_enough()
+    }
+
+    /// Linux compares numbers only: while as many segments were retransmitted as are lost, also others, none is
+    /// (net/ipv4/tcp_output.c, `tcp_xmit_retransmit_queue`).
+    fn has_retransmitted_enough(&self) -> bool {
+        self.undoes_as_linux() && self.board.retransmitted() >= self.board.lost()
     }
 
     /// Whether a segment would be sent if pacing allowed it.
@@ -233,10 +241,11 @@ impl Sender {
 
     /// A segment that is known to be lost.
     fn poll_lost(&mut self, now: Time) -> Option<Transmission> {
+        let enough = self.has_retransmitted_enough();
         let at_once = match &mut self.phase {
             Phase::Sack(recovery) if recovery.retransmit_now => {
                 recovery.retransmit_now = false;
-                Some(self.board.next_lost())
+                (!enough).then(|| self.board.next_lost())
             }
             Phase::Reno(recovery) if recovery.retransmit_now => {
                 recovery.retransmit_now = false;
