@@ -1,6 +1,6 @@
 //! Where Linux differs from the RFCs in what it does after losses and timeouts (net/ipv4/tcp_input.c).
 
-use crate::common::{Script, config, stamped};
+use crate::common::{Script, config, ms, stamped};
 use elephan_cc::slow_start::SlowStart;
 use elephan_cc::{Controller, Quantisation, Undo, registry};
 use elephan_tcp::{ByteCounting, Config, SsthreshBase, WindowReduction};
@@ -73,6 +73,28 @@ fn a_fin_alone_that_arrives_counts_as_a_segment() {
     tcp.until(100).ack(1);
     assert_eq!(tcp.take_data().last().map(|fin| fin.len), Some(0));
     tcp.until(200).sack_bytes(1000, std::slice::from_ref(&(10_000..10_001))).sends([1]);
+}
+
+#[test]
+fn reports_of_what_came_before_a_retransmission_restart_its_timer() {
+    // tcp_clean_rtx_queue: 0 is sent again at 100 ms, and segments that were sent before arrive until 150 ms. RFC 6298, section 5: no.
+    for (timer_margin, from) in [(ms(2), 150), (ms(0), 100)] {
+        let mut tcp = Script::sending(Config { timer_margin, rto_min: ms(200), ..linux() }, 30);
+        tcp.until(100).sack(0, &[1..4]).until(150).sack(0, &[1..20]);
+        let (due, rto) = (tcp.end.poll_timeout() - ms(100 + from), tcp.snapshot().rto);
+        assert!(due >= rto && due <= rto + ms(8), "{timer_margin:?}: {due:?} {rto:?}");
+    }
+}
+
+#[test]
+fn no_more_is_retransmitted_than_is_lost_whatever_it_is() {
+    // tcp_xmit_retransmit_queue: the timeout was spurious, and the retransmission of 1 is still out when only 2 is lost.
+    let mut tcp = timed_out(Config { frto: true, ..linux() }, 1050);
+    tcp.until(1200).sack(1, &[3..4]);
+    assert_eq!(tcp.end.counters().undos, 1);
+    tcp.sack(1, &[3..16]).until(1250);
+    assert!(!tcp.sent().contains(&2));
+    tcp.ack(2).sack(2, &[3..16]).sends([2]);
 }
 
 #[test]
