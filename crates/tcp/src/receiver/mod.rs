@@ -408,8 +408,12 @@ impl Receiver {
             // An old timestamp only: Linux acknowledges, and no more (net/ipv4/tcp_input.c, `tcp_send_dupack`).
             return;
         }
-        // Linux, net/ipv4/tcp_input.c, `tcp_data_queue`: an ACK may have been lost, or was late.
+        // Linux, net/ipv4/tcp_input.c, `tcp_data_queue`: an ACK may have been lost, or was late. This ACK is one of them if data waited
+        // for it (`tcp_dec_quickack_mode`).
         self.hurry(self.quick.into());
+        if self.compression.is_some() && self.deadline < Time::MAX {
+            self.quick_left = self.quick_left.saturating_sub(1);
+        }
         if !self.dsack || left == end {
             return;
         }

@@ -187,7 +187,7 @@ impl Sender {
         if self.validation.is_some() {
             self.validate_ack(before, now);
         }
-        if delivered.bytes > 0 || advanced {
+        if delivered.counted > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {

@@ -241,7 +241,7 @@ impl Sender {
         marked: bool,
     ) {
         let Some(Arrivals { count, latest }) = delivered.told else { return };
-        if delivered.bytes > 0 || advanced {
+        if delivered.bytes > 0 || duplicates > 0 || advanced {
             let newest = latest.map(|(_, id, sent_at)| (id, sent_at));
             self.note_ack(Some(Delivery {
                 acked: count + duplicates,

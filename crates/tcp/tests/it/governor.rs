@@ -167,6 +167,9 @@ fn a_duplicate_counts_as_delivered_where_linux_counts() {
         tcp.sack(11, &[0..1]);
         let after = listener.acks(|ack| (ack.acked, ack.acked_cumulative, ack.delivered));
         assert_eq!(after, [(acked, 1, before + u64::from(acked))], "{byte_counting:?}");
+        // A report of a duplicate alone is passed on there, too.
+        tcp.sack(11, &[0..1]);
+        assert_eq!(listener.acks(|ack| (ack.acked, ack.growth)), vec![(1, 0.0); acked as usize - 1]);
     }
 }
 
