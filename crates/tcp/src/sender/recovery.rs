@@ -81,6 +81,7 @@ impl Sender {
                     if !self.settings.reduce_again && self.board.lost() > 0 {
                         // What is missing now was sent in the recovery that has ended. A mark in it may have been
                         // answered since.
+                        self.note_recovery_end();
                         let cwnd = self.controller.cwnd();
                         if self.space.una >= self.last_reduction.until {
                             self.reduce(Cause::Loss, before.una, counters, now);
