@@ -79,7 +79,7 @@ fn right_sizing_with_a_factor_near_one_holds_the_window_at_the_product() {
 
 #[test]
 fn a_kernel_s_ticks_measure_up_to_one_less_than_the_path_takes() {
-    // What was lost and sent again is measured by timestamps; each run checks its round-trip times.
+    // What was lost and retransmitted is measured by timestamps; each run checks its round-trip times.
     let carried = goodput(
         "duration = \"10 s\"\ntcp.profile = \"linux-6\"\nflow = [{ cc = \"reno\", count = 8 }]\n\
          [path]\nrate = \"100 Gbit/s\"\nrtt = \"1432.288 ms\"\nbuffer = \"100% bdp\"\n\

@@ -159,7 +159,7 @@ impl Endpoint {
         if has_stamp {
             let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
             if age > 0 && now.since(self.ts_recent_at) <= TS_RECENT_VALID {
-                if !self.is_within_tick(age) && !(is_ack_alone && self.may_be_reordered(age)) {
+                if !(self.is_within_tick(age) || is_ack_alone && self.may_be_reordered(age)) {
                     // PAWS (RFC 7323, section 5.3): a segment from an earlier window.
                     let left = sequence::expand(segment.seq, origin, self.receiver.next());
                     self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));

@@ -601,7 +601,7 @@ impl Receiver {
     /// Whether an ACK is sent before the application is awake: a report, or that of more than a segment (Linux,
     /// net/ipv4/tcp_input.c, `__tcp_ack_snd_check`). A FIN is acknowledged by what the application does.
     pub fn acknowledges_at_once(&self) -> bool {
-        self.ack_now && (self.has_blocks() || self.unacknowledged > u32::from(self.mss))
+        self.ack_now && (self.has_blocks() || self.unacknowledged > self.mss)
     }
 
     /// Whether an ACK without data is required to carry SACK blocks.

@@ -128,13 +128,12 @@ impl Sender {
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
         let reported = ack.blocks.first().filter(|_| duplicate_reported);
         if self.governed.is_some() {
-            let duplicates = self.duplicates_of(reported);
-            self.note_delivery(&delivered, duplicates, advanced, rtt, ack.ece);
+            self.note_delivery(&delivered, self.duplicates_of(reported), advanced, rtt, ack.ece);
         }
 
         if self.rack.is_some() {
-            let duplicate = reported.filter(|_| !self.is_of_probe(ack.blocks));
-            self.update_rack(&delivered, last.or(delivered.last), duplicate.map(|block| block.0), now);
+            let duplicate = reported.filter(|_| !self.is_of_probe(ack.blocks)).map(|block| block.0);
+            self.update_rack(&delivered, last.or(delivered.last), duplicate, now);
         }
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
@@ -191,8 +190,7 @@ impl Sender {
             self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {
-            let says_nothing = !advanced && !ack.has_data && !window_changed;
-            self.moderate_if_dubious(was_dubious || says_nothing);
+            self.moderate_if_dubious(was_dubious || !advanced && !ack.has_data && !window_changed);
         }
         self.restart_timer(
             advanced || self.settings.is_coarse() && self.is_older_than_front(&delivered),
@@ -204,7 +202,7 @@ impl Sender {
     }
 
     /// Whether an ACK measures a segment that was sent before the last transmission of the oldest one, which may still arrive: its
-    /// time begins anew, unless the reordering timer runs (Linux, net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`).
+    /// time starts again, unless the reordering timer runs (Linux, net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`).
     #[cold]
     fn is_older_than_front(&self, delivered: &Delivered) -> bool {
         let front = self.board.front().filter(|_| self.timer.reordering == Time::MAX);

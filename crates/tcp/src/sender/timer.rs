@@ -92,7 +92,7 @@ pub fn in_wheel(after: Time, now: Time) -> Time {
     const LEVELS: u32 = 8;
     let delta = after.picos().div_ceil(TICK.picos());
     let expires = (now.picos() / TICK.picos()).saturating_add(delta);
-    let ahead = u64::from(now.picos() % TICK.picos() == 0);
+    let ahead = u64::from(now.picos().is_multiple_of(TICK.picos()));
     let level =
         (0..LEVELS).find(|level| delta.saturating_sub(ahead) < 63 << (BITS * level)).unwrap_or(LEVELS);
     let shift = BITS * level;

@@ -158,7 +158,7 @@ fn an_ack_comes_with_what_it_delivered() {
 
 #[test]
 fn a_duplicate_counts_as_delivered_where_linux_counts() {
-    // 0 is taken as lost, sent again, and arrives twice.
+    // 0 is taken as lost, retransmitted, and arrives twice.
     for (byte_counting, acked) in [(ByteCounting::Delivered, 2), (config().byte_counting, 1)] {
         let (mut tcp, listener) = listening(Config { byte_counting, dsack: true, ..config() });
         tcp.until(100).sack(0, &[1..4]).sends([0]);

@@ -77,7 +77,7 @@ fn a_fin_alone_that_arrives_counts_as_a_segment() {
 
 #[test]
 fn reports_of_what_came_before_a_retransmission_restart_its_timer() {
-    // tcp_clean_rtx_queue: 0 is sent again at 100 ms, and segments that were sent before arrive until 150 ms. RFC 6298, section 5: no.
+    // tcp_clean_rtx_queue: 0 is retransmitted at 100 ms, and segments that were sent before arrive until 150 ms. RFC 6298, section 5: no.
     for (timer_margin, from) in [(ms(2), 150), (ms(0), 100)] {
         let mut tcp = Script::sending(Config { timer_margin, rto_min: ms(200), ..linux() }, 30);
         tcp.until(100).sack(0, &[1..4]).until(150).sack(0, &[1..20]);
