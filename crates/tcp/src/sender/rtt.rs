@@ -110,7 +110,7 @@ impl Rtt {
         let mut timeout = base.max(self.rto_min);
         if self.is_coarse {
             // Linux, include/net/tcp.h, `__tcp_set_rto`.
-            timeout = Time::from_picos(timeout.picos().next_multiple_of(TICK.picos()));
+            timeout = Time::from_picos(timeout.min(MAX_RTO).picos().next_multiple_of(TICK.picos()));
         }
         (timeout * (1 << self.backoff)).min(MAX_RTO)
     }
@@ -159,6 +159,8 @@ mod tests {
         assert_eq!(rtt.rto(), Time::from_millis(252));
         rtt.back_off();
         assert_eq!(rtt.rto(), Time::from_millis(504));
+        rtt.sample(Time::MAX);
+        assert_eq!(rtt.rto(), MAX_RTO);
     }
 
     #[test]
