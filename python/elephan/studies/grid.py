@@ -126,7 +126,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """What differs (`!`) and what is undecided (`?`), in percent of the kernel's."""
+        """What differs (`!`) and what is undecided (`?`), in percent of the kernel's; "no verdict" where there is none at all."""
         if self.error is not None:
             return "failed"
         marks = {"differs": "!", "undecided": "?"}
@@ -136,7 +136,8 @@ class Cell:
             if found is not None and found.mean is not None and mark:
                 interval = "" if found.identical else f" ± {100 * (found.half_width or 0.0):.1f}"
                 told.append(f"{quantity.name} {100 * found.mean:+.1f}{interval} %{mark}")
-        return ", ".join(told) or "agrees"
+        judged = any(self.verdict(quantity) for quantity in self.quantities)
+        return ", ".join(told) or ("agrees" if judged else "no verdict")
 
     @property
     def share(self) -> str:

@@ -46,7 +46,9 @@ def test_a_figure_that_a_run_lacks_is_not_zero():
     for sim, kernel in (([None, None], [1.0, 1.0]), ([1.0, None], [1.0, 1.0]), ([1.0, 1.0], [None, 1.0]), ([], [])):
         found = cell(EPOCH, sim, kernel)
         assert found.verdict(EPOCH) is None
-        assert found.text == "agrees"
+        assert found.text == "no verdict"
+    # One seed has no interval.
+    assert cell(grid.TOTAL, [100.0], [100.0]).text == "no verdict"
     assert cell(RESENT, [1.0, 1.0], [0.0, 0.0]).verdict(RESENT) is None
 
 
