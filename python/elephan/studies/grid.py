@@ -126,7 +126,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """What differs (`!`) and what is undecided (`?`), in percent of the kernel's; "no verdict" where there is none at all."""
+        """What differs (`!`) and what is undecided (`?`), in percent of the kernel's; "no verdict" where there is none."""
         if self.error is not None:
             return "failed"
         marks = {"differs": "!", "undecided": "?"}
