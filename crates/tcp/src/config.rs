@@ -2,12 +2,13 @@
 
 use std::fmt::{self, Display};
 
-use crate::sender::TICK;
 use elephan_cc::{Quantisation, Undo};
 use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::sender::TICK;
 
 /// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -381,10 +382,15 @@ impl Config {
         (self.packet.get() as u32).saturating_sub(if self.timestamps { 52 } else { 40 })
     }
 
+    /// Whether timers and timestamps count ticks, as a kernel's.
+    pub fn is_coarse(&self) -> bool {
+        self.timer_margin > Time::ZERO
+    }
+
     /// The tick of timers and timestamps: a kernel's, or zero where clocks are exact. A round-trip time may be measured up to
     /// a tick too short.
     pub fn tick(&self) -> Time {
-        if self.timer_margin > Time::ZERO { TICK } else { Time::ZERO }
+        if self.is_coarse() { TICK } else { Time::ZERO }
     }
 
     /// What cannot work.

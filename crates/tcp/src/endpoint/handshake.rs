@@ -183,7 +183,7 @@ impl Endpoint {
 
     /// The SYN or SYN-ACK, if one is to be sent.
     pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
-        let is_coarse = self.stack.config.tick() > Time::ZERO;
+        let is_coarse = self.stack.config.is_coarse();
         let handshake = self.handshake();
         if let Some(seq) = handshake.refused.take() {
             return Some(Segment { seq, flags: Flags::RST, ..Segment::default() });

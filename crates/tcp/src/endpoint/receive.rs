@@ -208,7 +208,7 @@ impl Endpoint {
     /// Whether a timestamp is of the tick before that of the newest one, and ticks are as coarse as a kernel's (Linux,
     /// include/net/tcp.h, `TCP_PAWS_WINDOW`).
     fn is_within_tick(&self, age: i32) -> bool {
-        age == 1 && self.stack.config.tick() > Time::ZERO
+        age == 1 && self.stack.config.is_coarse()
     }
 
     /// Reordered ACKs without data are harmless. Linux also accepts them, if they are at most a timeout old

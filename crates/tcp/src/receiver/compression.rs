@@ -34,6 +34,13 @@ pub struct Compression {
 }
 
 impl Compression {
+    /// A segment arrived. Without a `deadline` an ACK was sent since the last report, and nothing is held back.
+    pub fn begin(&mut self, deadline: Time) {
+        if deadline == Time::MAX {
+            self.held = 0;
+        }
+    }
+
     /// Out-of-order data is to be reported beside the acknowledgment of `next`: how long the report may be
     /// held back, or none if it is to be sent at once. `measured` is the round-trip time that the receiver
     /// measured since the handshake; zero if it measured none.

@@ -553,11 +553,8 @@ impl Receiver {
     /// Out-of-order data is to be reported, with compression.
     #[inline(never)]
     fn report(&mut self, now: Time) {
-        if let Some(reports) = &mut self.compression
-            && self.deadline == Time::MAX
-        {
-            // An ACK was sent since the last report.
-            reports.held = 0;
+        if let Some(reports) = &mut self.compression {
+            reports.begin(self.deadline);
         }
         let measured = self.right_sizing.as_ref().map_or(Time::ZERO, |sizing| sizing.rtt());
         match self.compression.as_mut().and_then(|reports| reports.hold(self.next, measured)) {

@@ -57,10 +57,7 @@ impl Receiver {
     #[inline(never)]
     pub(super) fn note_spacing(&mut self, now: Time) {
         let Some(reports) = &mut self.compression else { return };
-        if self.deadline == Time::MAX {
-            // An ACK was sent since the last report.
-            reports.held = 0;
-        }
+        reports.begin(self.deadline);
         if reports.spacing.on_data(now, self.delayed_ack_timeout, reports.rtt) {
             self.hurry(self.quick.into());
         } else if self.quick_left > 0 {

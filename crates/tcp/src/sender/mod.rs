@@ -211,7 +211,7 @@ impl Sender {
                 config.unsent.map(Bytes::get),
             ),
             board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
-            rtt: Rtt::new(config.rto_min, config.rto_variance_min, config.tick() > Time::ZERO),
+            rtt: Rtt::new(config.rto_min, config.rto_variance_min, config.is_coarse()),
             timer: Timer::new(),
             phase: Phase::OPEN,
             duplicates: None,
