@@ -105,8 +105,10 @@ impl Algorithm for Vegas {
 
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let advice = self.advise(window, ack);
-        if std::mem::take(&mut self.shrunk) {
-            return Some(Start { growth: self.change(window, ack, &advice), ends: true });
+        if self.shrunk {
+            let growth = self.change(window, ack, &advice);
+            self.shrunk = false;
+            return Some(Start { growth, ends: true });
         }
         Some(match advice {
             Advice::Change { target, queued } if queued > GAMMA => {
@@ -125,6 +127,8 @@ impl Algorithm for Vegas {
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         self.counter.count = 0;
+        // The threshold is the window again.
+        self.shrunk = false;
         libm::floor(reno::decrease(&Congestion { flight_size: window.cwnd, ..*event }))
     }
 
@@ -136,8 +140,8 @@ impl Algorithm for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use crate::Quantisation;
     use crate::history::History;
+    use crate::{Cause, Quantisation};
 
     fn vegas() -> History {
         History::of("vegas").set("form", "linux").rtt_ms(100.0)
@@ -168,5 +172,16 @@ mod tests {
                 assert!(!history.controller.in_slow_start());
             }
         }
+    }
+
+    #[test]
+    fn a_loss_after_the_window_has_shrunk_leaves_the_next_slow_start_alone() {
+        // 100 shrinks to 99, and a loss follows before the next ACK. After a timeout slow start goes on beyond the first ACK.
+        let mut history = vegas().starting(100.0);
+        history.controller = history.controller.with_ssthresh(100.0);
+        history.ack(1.0).rtt_becomes(106).acks(101, 1.0).window_is(99.0);
+        history.loss().event(Cause::Timeout);
+        history.ack(1.0).window_is(2.0);
+        assert!(history.controller.in_slow_start(), "{}", history.ssthresh());
     }
 }
