@@ -21,6 +21,7 @@
 
 mod far;
 mod near;
+mod run;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -28,5 +29,6 @@ mod wire;
 
 pub use far::FarEnd;
 pub use near::NearEnd;
+pub use run::Run;
 pub use view::View;
-pub use wire::{Flying, Wire};
+pub use wire::Wire;

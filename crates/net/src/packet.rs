@@ -16,7 +16,24 @@ pub enum Ecn {
 }
 
 /// A packet: copied by value, never boxed.
+///
+/// A wire keeps packets as heads, and beside them what few packets have: most packets of a long fat network are data and
+/// acknowledgments without options of their own.
 pub trait Packet: Copy {
+    /// What every packet has.
+    type Head: Copy;
+    /// What few packets have besides.
+    type Rest: Copy;
+
+    /// Its two parts.
+    fn split(&self) -> (Self::Head, Option<Self::Rest>);
+    /// The packet of two parts.
+    fn join(head: &Self::Head, rest: Option<Self::Rest>) -> Self;
+    /// Whether the packet with this head has more.
+    fn has_rest(head: &Self::Head) -> bool;
+    /// The head of the packet so many places behind this one in a [`Run`](crate::Run).
+    fn behind(head: &Self::Head, places: u32) -> Self::Head;
+
     /// Size in bytes, IP header included.
     fn bytes(&self) -> u32;
     /// The ECN field.

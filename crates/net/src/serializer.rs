@@ -33,12 +33,7 @@ impl Serializer {
     #[inline]
     pub fn next(&mut self, bytes: u32) -> Time {
         if self.known[0].0 != bytes {
-            self.known.swap(0, 1);
-            if self.known[0].0 != bytes {
-                let total = u128::from(bytes) * PICOS_BITS;
-                let rate = u128::from(self.bits_per_sec);
-                self.known[0] = (bytes, (total / rate) as u64, (total % rate) as u64);
-            }
+            self.know(bytes);
         }
         let (_, mut picos, remainder) = self.known[0];
         self.carry += remainder;
@@ -47,6 +42,17 @@ impl Serializer {
             picos += 1;
         }
         Time::from_picos(picos)
+    }
+
+    /// Another size than the last.
+    #[inline(never)]
+    fn know(&mut self, bytes: u32) {
+        self.known.swap(0, 1);
+        if self.known[0].0 != bytes {
+            let total = u128::from(bytes) * PICOS_BITS;
+            let rate = u128::from(self.bits_per_sec);
+            self.known[0] = (bytes, (total / rate) as u64, (total % rate) as u64);
+        }
     }
 }
 

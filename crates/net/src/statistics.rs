@@ -54,24 +54,29 @@ impl QueueStatistics {
         Self { first, packets: 0, sum: 0, longest: Time::ZERO, most_packets: 0, delays: Vec::new() }
     }
 
-    /// A packet arrived and will wait for `delay`, as one of `waiting` packets.
+    /// A packet arrived and will wait for `delay`.
     #[inline]
-    pub(crate) fn record(&mut self, delay: Time, waiting: u64, now: Time) {
+    pub(crate) fn record(&mut self, delay: Time, now: Time) {
+        if delay == Time::ZERO {
+            return self.record_none(now);
+        }
         if now < self.first {
             return;
         }
         self.packets += 1;
-        if delay == Time::ZERO {
-            return;
-        }
         self.sum += u128::from(delay.picos());
         self.longest = self.longest.max(delay);
-        self.most_packets = self.most_packets.max(waiting);
         let bin = bin(delay.picos() / UNIT_PICOS);
         match self.delays.get_mut(bin) {
             Some(count) => *count += 1,
             None => self.add_bins(bin),
         }
+    }
+
+    /// A packet arrived and does not wait.
+    #[inline]
+    pub(crate) fn record_none(&mut self, now: Time) {
+        self.packets += u64::from(now >= self.first);
     }
 
     /// Counts a delay in a bin beyond all so far.

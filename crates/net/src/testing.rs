@@ -16,7 +16,24 @@ pub struct Parcel {
     pub flow: u64,
 }
 
+/// Every third has a rest, and others may form runs.
 impl Packet for Parcel {
+    type Head = Self;
+    type Rest = u64;
+
+    fn split(&self) -> (Self, Option<u64>) {
+        (*self, Self::has_rest(self).then_some(self.id))
+    }
+    fn join(head: &Self, rest: Option<u64>) -> Self {
+        assert_eq!(rest, Self::has_rest(head).then_some(head.id), "the rest is its own");
+        *head
+    }
+    fn has_rest(head: &Self) -> bool {
+        head.id.is_multiple_of(3)
+    }
+    fn behind(head: &Self, places: u32) -> Self {
+        Self { id: head.id + u64::from(places), ..*head }
+    }
     fn bytes(&self) -> u32 {
         self.bytes
     }

@@ -6,7 +6,7 @@ use crate::part::Part;
 use crate::paths::Paths;
 
 /// The links of all parts, which have advanced to the same time.
-pub(crate) struct Links<'n, P> {
+pub(crate) struct Links<'n, P: Packet> {
     pub parts: &'n mut [Part<P>],
     pub paths: &'n Paths,
 }

@@ -13,7 +13,7 @@ use crate::paths::Paths;
 use crate::record::{Recorded, Recorder};
 
 /// The network of a plan, in one part or in several, which advance separately.
-pub struct Network<P> {
+pub struct Network<P: Packet> {
     /// Its parts. A packet goes from one to another only by a wire.
     pub parts: Vec<Part<P>>,
     paths: Arc<Paths>,

@@ -68,6 +68,22 @@ impl Parcel {
 const ECN: u8 = 3;
 
 impl Packet for Parcel {
+    type Head = Self;
+    type Rest = ();
+
+    fn split(&self) -> (Self, Option<()>) {
+        (*self, None)
+    }
+    fn join(head: &Self, _: Option<()>) -> Self {
+        *head
+    }
+    fn has_rest(_: &Self) -> bool {
+        false
+    }
+    /// Never asked for: what a kernel sends is no run.
+    fn behind(head: &Self, _: u32) -> Self {
+        *head
+    }
     fn bytes(&self) -> u32 {
         self.bytes
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use elephan_net::{FarEnd, Flying, NearEnd, Packet, View, Wire};
+use elephan_net::{FarEnd, NearEnd, Packet, Run, View, Wire};
 use elephan_scenario::plan;
 use elephan_units::{Seed, Time};
 
 use crate::events::Events;
+use crate::paths::END;
 
 /// Marks what is not here.
 const ELSEWHERE: u32 = u32::MAX;
@@ -39,7 +40,7 @@ pub(crate) struct Far<P> {
 
 /// The ends of links that advance together, and their wires. A link of which one end is elsewhere has a wire at
 /// each end: what the near end sends is handed over from time to time.
-pub struct Part<P> {
+pub struct Part<P: Packet> {
     pub(crate) nears: Vec<Near<P>>,
     pub(crate) fars: Vec<Far<P>>,
     wires: Vec<Wire<P>>,
@@ -109,10 +110,23 @@ impl<P: Packet> Part<P> {
         self.fars.get(far).map_or(0, |end| end.link)
     }
 
-    /// The near end to which a packet at this position goes.
-    #[inline]
-    pub fn near_at(&self, position: u32) -> usize {
-        self.hops[position as usize] as usize
+    /// The near end to which a packet at this position goes; `None` if its route ends there.
+    #[inline(always)]
+    pub fn near_at(&self, position: u32) -> Option<usize> {
+        let near = self.hops[position as usize];
+        (near != END).then_some(near as usize)
+    }
+
+    /// The last time at which an arrival at this far end comes before any at another; `Time::MAX` if there is none at another.
+    #[inline(always)]
+    pub fn bound(&self, far: usize) -> Time {
+        if self.fars.len() == 1 {
+            return Time::MAX;
+        }
+        match self.arrivals.next_but(far) {
+            (other, place) if place < far => other.since(Time::from_picos(1)),
+            (other, _) => other,
+        }
     }
 
     /// The near end to which a packet at this position goes, and its wire.
@@ -124,26 +138,34 @@ impl<P: Packet> Part<P> {
     /// A packet of `bytes`, which `make` returns, arrives at a near end; returns whether it is accepted.
     #[inline(always)]
     pub fn send(&mut self, number: usize, bytes: u32, make: impl Fn() -> P, now: Time) -> bool {
-        let Self { nears, fars, wires, arrivals, .. } = self;
-        let near = &mut nears[number];
-        let wire = &mut wires[near.wire as usize];
+        let near = &mut self.nears[number];
+        let wire = &mut self.wires[near.wire as usize];
         let was_idle = wire.is_empty();
         let accepted = near.end.send(bytes, make, wire, now);
-        if was_idle && accepted && near.far != ELSEWHERE {
-            let far = &fars[near.far as usize];
-            let mut next = far.end.next_event(wire);
-            if far.is_scheduled && wire.is_empty() {
-                next = next.min(near.end.next_service());
-            }
-            arrivals.schedule(near.far as usize, next);
+        let far = near.far;
+        if was_idle && accepted && far != ELSEWHERE {
+            self.reschedule(far as usize);
         }
         accepted
     }
 
-    /// The time at which a packet next reaches any other far end than this one, and that end.
-    #[inline]
-    pub fn next_arrival_but(&self, far: usize) -> (Time, usize) {
-        self.arrivals.next_but(far)
+    /// The first `count` packets of a run, of `bytes` each, arrive at a near end so much later; see [`NearEnd::send_run`].
+    #[inline(always)]
+    pub fn send_run(&mut self, number: usize, bytes: u32, run: &Run<P::Head>, delay: Time, count: u32) {
+        let near = &mut self.nears[number];
+        let wire = &mut self.wires[near.wire as usize];
+        let was_idle = wire.is_empty();
+        near.end.send_run(bytes, run, delay, count, wire);
+        let far = near.far;
+        if was_idle && far != ELSEWHERE {
+            self.reschedule(far as usize);
+        }
+    }
+
+    /// Whether a near end's link leads to another part.
+    #[inline(always)]
+    pub fn leads_out(&self, number: usize) -> bool {
+        self.nears[number].far == ELSEWHERE
     }
 
     /// When a packet next reaches a far end, or, if none is on the way there, is next taken out of the queue before it.
@@ -173,21 +195,22 @@ impl<P: Packet> Part<P> {
         if far.near != ELSEWHERE {
             return None;
         }
-        let (packets, first) = far.end.lend(&mut self.wires[far.wire as usize])?;
-        Some(Lent { packets, first, taken: first, delay: far.end.delay() })
+        let (runs, taken) = far.end.lend(&mut self.wires[far.wire as usize])?;
+        Some(Lent { runs, taken, arrived: 0, delay: far.end.delay() })
     }
 
     /// Takes back the packets that were lent.
     #[inline]
     pub fn give_back(&mut self, number: usize, lent: Lent<P>) {
         let far = &mut self.fars[number];
-        far.end.give_back(&mut self.wires[far.wire as usize], lent.packets, lent.first, lent.taken);
+        far.end.give_back(&mut self.wires[far.wire as usize], lent.runs, lent.taken, lent.arrived);
     }
 
-    /// Whether there is only one far end.
+    /// The lent packet with this head, which is the next.
     #[inline]
-    pub fn has_one_far_end(&self) -> bool {
-        self.fars.len() == 1
+    pub fn join(&mut self, number: usize, head: &P::Head) -> P {
+        let far = &mut self.fars[number];
+        far.end.join(&mut self.wires[far.wire as usize], head)
     }
 
     /// The next packet that has reached a far end.
@@ -261,25 +284,37 @@ impl<P: Packet> Part<P> {
 }
 
 /// Packets that are about to arrive, in order.
-pub struct Lent<P> {
-    packets: Vec<Flying<P>>,
-    first: usize,
+pub struct Lent<P: Packet> {
+    runs: Vec<Run<P::Head>>,
+    /// Number of runs that have arrived, and of packets since they were lent.
     taken: usize,
+    arrived: u64,
     delay: Time,
 }
 
-impl<P> Lent<P> {
-    /// The next packet, and when it arrives.
+impl<P: Packet> Lent<P> {
+    /// The next packets, as their transmitter finished them, and how much later each arrives.
     #[inline(always)]
-    pub fn next(&self) -> Option<(Time, &P)> {
-        let flying = self.packets.get(self.taken)?;
-        Some((flying.finish.saturating_add(self.delay), &flying.packet))
+    pub fn next(&mut self) -> Option<(&mut Run<P::Head>, Time)> {
+        Some((self.runs.get_mut(self.taken)?, self.delay))
     }
 
     /// The next packet has arrived.
     #[inline(always)]
     pub fn take(&mut self) {
-        self.taken += 1;
+        self.arrived += 1;
+        self.taken += usize::from(!self.runs[self.taken].advance(|head| P::behind(head, 1)));
+    }
+
+    /// The next packets of a run have arrived, so many of them.
+    #[inline(always)]
+    pub fn take_many(&mut self, count: u32) {
+        if count == self.runs[self.taken].len() {
+            self.arrived += u64::from(count);
+            self.taken += 1;
+        } else {
+            (0..count).for_each(|_| self.take());
+        }
     }
 }
 

@@ -2,28 +2,54 @@
 
 use elephan_net::Ecn;
 use elephan_network::Routed;
-use elephan_tcp::Segment;
+use elephan_tcp::{Header, SackBlocks, Segment};
 use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
 
-/// A packet, copied by value.
+/// What every packet has.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
-    /// Its content.
-    pub segment: Segment,
+pub struct Head {
+    /// The header of its segment.
+    pub header: Header,
     /// The flow's number.
     pub flow: u32,
     /// Its position on its route.
-    position: u32,
+    pub position: u32,
     /// The connection of the flow that it belongs to, wrapping: late packets of the last transfer do not
     /// belong to the next one.
     pub connection: u16,
     /// Size with headers.
-    bytes: u16,
-    backward: bool,
-    datagram: bool,
-    ecn: Ecn,
-    dscp: u8,
+    pub bytes: u16,
+    /// Codepoint and ECN field as encoded in the header.
+    class: u8,
+    /// What it is: the bits that follow.
+    kind: u8,
+}
+
+/// It is a datagram.
+const DATAGRAM: u8 = 1;
+/// It travels from receiver to sender.
+const BACKWARD: u8 = 2;
+/// It has options besides timestamps.
+const OPTIONS: u8 = 4;
+/// The bits of the class that are the ECN field.
+const ECN: u8 = 3;
+
+/// The options of a segment besides timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    sack: SackBlocks,
+    mss: u16,
+    window_scale_plus_one: u8,
+    sack_permitted: bool,
+}
+
+/// A packet, copied by value.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// What every packet has.
+    pub head: Head,
+    options: Options,
 }
 
 /// The content of a datagram, as its receiver reads it.
@@ -35,132 +61,201 @@ pub struct Datagram {
     pub sent_at: Time,
 }
 
-impl Packet {
-    /// A packet at this position, the start of its route.
-    #[inline]
-    pub fn new(
-        segment: &Segment,
-        flow: u32,
-        connection: u16,
-        position: u32,
-        backward: bool,
-        capable: bool,
-        dscp: u8,
-    ) -> Self {
-        let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
-        let bytes = segment.packet_bytes() as u16;
-        Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp }
+/// Where packets of a connection go: the number of their flow, that of the connection, the start of their route, whether that
+/// leads from receiver to sender, and their codepoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Address {
+    pub flow: u32,
+    pub connection: u16,
+    pub start: u32,
+    pub backward: bool,
+    pub dscp: u8,
+}
+
+impl Head {
+    /// The packet of a segment without options but timestamps, at the start of its route.
+    #[inline(always)]
+    pub fn new(header: Header, to: Address, capable: bool) -> Self {
+        let ecn = if capable && header.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
+        let Address { flow, connection, start, backward, dscp } = to;
+        Self {
+            header,
+            flow,
+            position: start,
+            connection,
+            bytes: header.packet_bytes() as u16,
+            class: dscp << 2 | ecn as u8,
+            kind: u8::from(backward) * BACKWARD,
+        }
     }
 
-    /// A copy of a packet that neither is a SYN nor has SACK blocks, field by field, with a sequence number so much
-    /// higher.
+    /// Whether it is a TCP segment from sender to receiver that is not marked and has no options but timestamps.
     #[inline(always)]
-    pub fn plain_at(&self, offset: u32) -> Self {
-        let Segment { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, .. } = self.segment;
-        let seq = seq.wrapping_add(offset);
-        let segment =
-            Segment { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, ..Segment::default() };
-        let Self { flow, position, connection, bytes, backward, datagram, ecn, dscp, .. } = *self;
-        Self { segment, flow, position, connection, bytes, backward, datagram, ecn, dscp }
+    pub fn is_plain_data(&self) -> bool {
+        self.kind == 0 && !self.is_marked()
+    }
+
+    /// Whether it is one from receiver to sender.
+    #[inline(always)]
+    pub fn is_plain_ack(&self) -> bool {
+        self.kind == BACKWARD && !self.is_marked()
+    }
+
+    /// Whether its packet is nothing but this head.
+    #[inline(always)]
+    pub fn is_all(&self) -> bool {
+        self.kind & OPTIONS == 0
+    }
+
+    /// The same packet one link further on its route.
+    #[inline(always)]
+    pub fn onward(&self) -> Self {
+        Self { position: self.position + 1, ..*self }
+    }
+
+    /// Whether it was marked.
+    #[inline(always)]
+    pub fn is_marked(&self) -> bool {
+        self.class & ECN == Ecn::Congestion as u8
+    }
+}
+
+impl Packet {
+    /// A packet at the start of its route.
+    #[inline]
+    pub fn new(segment: &Segment, to: Address, capable: bool) -> Self {
+        let Segment { sack, mss, window_scale_plus_one, sack_permitted, .. } = *segment;
+        let options = Options { sack, mss, window_scale_plus_one, sack_permitted };
+        let mut head = Head::new(segment.header(), to, capable);
+        if options != Options::default() {
+            head.bytes = segment.packet_bytes() as u16;
+            head.kind |= OPTIONS;
+        }
+        Self { head, options }
+    }
+
+    /// Its segment.
+    #[inline]
+    pub fn segment(&self) -> Segment {
+        let Options { sack, mss, window_scale_plus_one, sack_permitted } = self.options;
+        Segment { sack, mss, window_scale_plus_one, sack_permitted, ..self.head.header.into() }
     }
 
     /// The same packet with this codepoint.
     #[inline]
-    pub fn with_dscp(self, dscp: u8) -> Self {
-        Self { dscp, ..self }
+    pub fn with_dscp(mut self, dscp: u8) -> Self {
+        self.head.class = dscp << 2 | self.head.class & ECN;
+        self
     }
 
     /// A datagram at this position, the start of its route. Its number and its time are stored in the fields
     /// of a segment's sequence numbers and timestamps; `flow` is the number of its stream.
     pub fn of_datagram(datagram: Datagram, bytes: u32, flow: u32, position: u32) -> Self {
         let (number, sent) = (datagram.number, datagram.sent_at.picos());
-        let segment = Segment {
+        let header = Header {
             seq: number as u32,
             ack: (number >> 32) as u32,
             ts_val: sent as u32,
             ts_ecr: (sent >> 32) as u32,
             len: bytes.saturating_sub(UDP_HEADERS) as u16,
-            ..Segment::default()
+            ..Header::default()
         };
         let bytes = bytes as u16;
-        Self {
-            segment,
-            flow,
-            position,
-            connection: 0,
-            bytes,
-            backward: false,
-            datagram: true,
-            ecn: Ecn::NotCapable,
-            dscp: 0,
-        }
+        let head = Head { header, flow, position, connection: 0, bytes, class: 0, kind: DATAGRAM };
+        Self { head, options: Options::default() }
     }
 
     /// Its content, if it is a datagram.
     #[inline]
     pub fn datagram(&self) -> Option<Datagram> {
-        let segment = &self.segment;
+        let Head { header, kind, .. } = &self.head;
         let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        self.datagram.then(|| Datagram {
-            number: join(segment.seq, segment.ack),
-            sent_at: Time::from_picos(join(segment.ts_val, segment.ts_ecr)),
+        (kind & DATAGRAM != 0).then(|| Datagram {
+            number: join(header.seq, header.ack),
+            sent_at: Time::from_picos(join(header.ts_val, header.ts_ecr)),
         })
     }
 
     /// Size with headers.
     pub fn wire_bytes(&self) -> u32 {
-        u32::from(self.bytes)
+        u32::from(self.head.bytes)
     }
 
     /// Whether it travels from receiver to sender.
     pub fn is_backward(&self) -> bool {
-        self.backward
+        self.head.kind & BACKWARD != 0
     }
 
     /// Codepoint and ECN field as encoded in the header.
     pub fn traffic_class(&self) -> u8 {
-        self.dscp << 2 | self.ecn as u8
+        self.head.class
     }
 
     /// Whether it was marked.
     pub fn is_marked(&self) -> bool {
-        self.ecn == Ecn::Congestion
+        self.head.is_marked()
     }
 }
 
 impl Routed for Packet {
     #[inline]
     fn position(&self) -> u32 {
-        self.position
+        self.head.position
     }
     #[inline]
     fn onward(&self) -> Self {
-        Self { position: self.position + 1, ..*self }
+        Self { head: self.head.onward(), ..*self }
     }
 }
 
 impl elephan_net::Packet for Packet {
+    type Head = Head;
+    type Rest = Options;
+
+    #[inline(always)]
+    fn split(&self) -> (Head, Option<Options>) {
+        (self.head, (!self.head.is_all()).then_some(self.options))
+    }
+    #[inline(always)]
+    fn join(head: &Head, rest: Option<Options>) -> Self {
+        Self { head: *head, options: rest.unwrap_or_default() }
+    }
+    #[inline(always)]
+    fn has_rest(head: &Head) -> bool {
+        !head.is_all()
+    }
+    #[inline(always)]
+    fn behind(head: &Head, places: u32) -> Head {
+        let mut behind = *head;
+        behind.header.seq = head.header.seq.wrapping_add(places * u32::from(head.header.len));
+        behind
+    }
     #[inline]
     fn bytes(&self) -> u32 {
-        u32::from(self.bytes)
+        u32::from(self.head.bytes)
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        match self.head.class & ECN {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Congestion,
+        }
     }
     fn mark(&mut self) {
-        self.ecn = Ecn::Congestion;
+        self.head.class |= Ecn::Congestion as u8;
     }
     #[inline]
     fn dscp(&self) -> u8 {
-        self.dscp
+        self.head.class >> 2
     }
     fn set_dscp(&mut self, dscp: u8) {
-        self.dscp = dscp;
+        *self = self.with_dscp(dscp);
     }
     #[inline]
     fn flow(&self) -> u64 {
-        let serial = u64::from(self.flow) << 16 | u64::from(self.connection);
-        serial << 2 | u64::from(self.backward) << 1 | u64::from(self.datagram)
+        let serial = u64::from(self.head.flow) << 16 | u64::from(self.head.connection);
+        serial << 2 | u64::from(self.head.kind & (BACKWARD | DATAGRAM))
     }
 }

@@ -56,5 +56,5 @@ pub use config::{
 pub use endpoint::Endpoint;
 pub use receiver::window_of_memory;
 pub use report::{Counters, Snapshot};
-pub use segment::{Burst, Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
+pub use segment::{Burst, Flags, Header, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
 pub use stack::Stack;

@@ -71,6 +71,42 @@ impl SackBlocks {
     }
 }
 
+/// What every segment has: its header, of the options only timestamps, and its length. Sequence numbers are as on the wire: 32 bits
+/// that wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// Acknowledgment number; valid only with [`Flags::ACK`].
+    pub ack: u32,
+    /// Timestamp value (RFC 7323), in ticks of 1 ms; valid only if `timestamps` is set.
+    pub ts_val: u32,
+    /// Timestamp echo reply, in the same ticks; valid only if `timestamps` is set.
+    pub ts_ecr: u32,
+    /// The window field as on the wire, before scaling.
+    pub window: u16,
+    /// Payload, in bytes.
+    pub len: u16,
+    /// Flags.
+    pub flags: Flags,
+    /// Whether the timestamps option is present.
+    pub timestamps: bool,
+}
+
+impl Header {
+    /// Bytes of the IPv4 packet that carries a segment with this header and no other options.
+    #[inline]
+    pub fn packet_bytes(&self) -> u32 {
+        IP_HEADER + TCP_HEADER + if self.timestamps { TIMESTAMPS } else { 0 } + u32::from(self.len)
+    }
+
+    /// Whether it is one of an open connection that goes well: no flags but ACK and PSH.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits()
+    }
+}
+
 /// A TCP segment. Sequence numbers are as on the wire: 32 bits that wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
@@ -103,8 +139,8 @@ pub struct Segment {
 /// Data segments that are sent one after the other at one time, and differ only in their sequence number.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// The first; the sequence number of each is that of the one before it plus its length.
-    pub first: Segment,
+    /// The first, which has no options but timestamps; the sequence number of each is that of the one before it plus its length.
+    pub first: Header,
     /// Their number.
     pub count: u32,
     /// Whether they are to be sent ECN-capable, as [`Endpoint::ecn_capable`](crate::Endpoint::ecn_capable) says of a single segment.
@@ -117,6 +153,15 @@ pub struct Burst {
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: u32 = 20;
+/// Bytes of the timestamps option with its padding.
+pub(crate) const TIMESTAMPS: u32 = 12;
+
+impl From<Header> for Segment {
+    fn from(header: Header) -> Self {
+        let Header { seq, ack, ts_val, ts_ecr, window, len, flags, timestamps } = header;
+        Self { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, ..Self::default() }
+    }
+}
 
 impl Segment {
     /// Bytes of options, padded to a multiple of four, as Linux lays them out.
@@ -129,7 +174,7 @@ impl Segment {
             bytes += 4;
         }
         if self.timestamps {
-            bytes += 12;
+            bytes += TIMESTAMPS;
         }
         if self.sack_permitted {
             // Shares a 32-bit word with the timestamps' padding if both options are present.
@@ -146,10 +191,11 @@ impl Segment {
         IP_HEADER + TCP_HEADER + self.options_bytes() + u32::from(self.len)
     }
 
-    /// Whether it is one of an open connection that goes well: no flags but ACK and PSH, and no SACK blocks.
+    /// Its header.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits() && self.sack.is_empty()
+    pub fn header(&self) -> Header {
+        let Self { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, .. } = *self;
+        Header { seq, ack, ts_val, ts_ecr, window, len, flags, timestamps }
     }
 
     /// Sequence space that the segment takes: its payload, plus one for a SYN and one for a FIN.

@@ -2,9 +2,11 @@
 
 use elephan_units::{Seed, Time};
 
-use super::wire::{Flying, Wire};
+use super::run::Run;
+use super::wire::Wire;
 use crate::config::LinkConfig;
 use crate::loss::Losses;
+use crate::packet::Packet;
 use crate::vary::Varied;
 
 /// The far end of a link.
@@ -24,7 +26,7 @@ pub struct FarEnd<P> {
     pub(super) kept: Option<Vec<P>>,
 }
 
-impl<P: Copy> FarEnd<P> {
+impl<P: Packet> FarEnd<P> {
     /// The far end of link number `index` of a run.
     pub fn new(config: &LinkConfig, seed: Seed, index: u64) -> Self {
         Self {
@@ -42,7 +44,7 @@ impl<P: Copy> FarEnd<P> {
     /// When the first packet of the wire reaches its end.
     #[inline(always)]
     fn first(&self, wire: &Wire<P>) -> Time {
-        wire.front().map_or(Time::MAX, |flying| flying.finish.saturating_add(self.delay))
+        wire.front().map_or(Time::MAX, |run| run.finish().saturating_add(self.delay))
     }
 
     /// When [`FarEnd::receive`] is to be called next; `Time::MAX` if no packet is on the link.
@@ -54,20 +56,27 @@ impl<P: Copy> FarEnd<P> {
         }
     }
 
-    /// Lends the first packets of a wire on which nothing is sent meanwhile, and the place of the first of them; each arrives
+    /// Lends the first packets of a wire on which nothing is sent meanwhile, and the place of the first run of them; each arrives
     /// [`FarEnd::delay`] after its service. `None` if each is to be received by [`FarEnd::receive`], because the wire may lose it or
     /// delay it further, and if there is no packet.
     #[inline]
-    pub fn lend(&self, wire: &mut Wire<P>) -> Option<(Vec<Flying<P>>, usize)> {
+    pub fn lend(&self, wire: &mut Wire<P>) -> Option<(Vec<Run<P::Head>>, usize)> {
         let is_plain = self.varied.is_none() && matches!(self.losses, Losses::None);
         (is_plain && !wire.is_empty()).then(|| wire.lend())
     }
 
-    /// Takes back the packets that were lent, of which those from place `first` to `taken` have arrived.
+    /// Takes back the packets that were lent, of which all runs before place `taken` have arrived, and `arrived` packets in all.
     #[inline]
-    pub fn give_back(&mut self, wire: &mut Wire<P>, chunk: Vec<Flying<P>>, first: usize, taken: usize) {
-        self.delivered += (taken - first) as u64;
+    pub fn give_back(&mut self, wire: &mut Wire<P>, chunk: Vec<Run<P::Head>>, taken: usize, arrived: u64) {
+        self.delivered += arrived;
         wire.give_back(chunk, taken);
+    }
+
+    /// The lent packet with this head, which is the first of those that were not joined.
+    #[inline]
+    pub fn join(&self, wire: &mut Wire<P>, head: &P::Head) -> P {
+        let rest = wire.take_rest(head);
+        P::join(head, rest)
     }
 
     /// The propagation delay.
@@ -85,11 +94,11 @@ impl<P: Copy> FarEnd<P> {
         if !matches!(self.losses, Losses::None) {
             return self.receive_spared(wire, now);
         }
-        let flying = wire.front().filter(|flying| flying.finish.saturating_add(self.delay) <= now)?;
-        let packet = flying.packet;
+        if self.first(wire) > now {
+            return None;
+        }
         self.delivered += 1;
-        wire.pop();
-        Some(packet)
+        wire.pop()
     }
 
     #[inline(never)]
@@ -141,16 +150,16 @@ impl<P: Copy> FarEnd<P> {
 
     /// Takes the first packet off the wire, when its time has come; `None` if the wire lost it.
     pub(super) fn off_the_wire(&mut self, wire: &mut Wire<P>) -> Option<P> {
-        let packet = wire.front()?.packet;
+        wire.front()?;
         let is_lost = self.losses.loses();
         if is_lost {
             self.lost_earlier += u64::from(self.is_earlier(wire, self.number()));
             self.lost += 1;
-            if let Some(kept) = &mut self.kept {
-                kept.push(packet);
-            }
         }
-        wire.pop();
+        let packet = wire.pop()?;
+        if is_lost && let Some(kept) = &mut self.kept {
+            kept.push(packet);
+        }
         (!is_lost).then_some(packet)
     }
 

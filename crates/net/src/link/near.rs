@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
+use super::run::Run;
 use super::wire::Wire;
 use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
@@ -16,7 +17,7 @@ use crate::schedule::Server;
 use crate::serializer::Serializer;
 use crate::statistics::QueueStatistics;
 use crate::verdict::{Moment, Verdict};
-use crate::waiting::Waiting;
+use crate::waiting::{Limit, Waiting};
 
 /// The elements before the queue, if there are any.
 #[derive(Default)]
@@ -41,7 +42,11 @@ pub struct NearEnd<P> {
     pub(super) next_start: Time,
     /// When the transmitter becomes idle.
     pub(super) free_at: Time,
+    /// What waits, as of the last call of [`NearEnd::serve`], and what has joined it since.
     pub(super) waiting: Waiting,
+    /// Below this number of waiting packets another finds room, and does not make the queue the longest so far: so nobody needs to know
+    /// what has been served.
+    pub(super) unchecked: u64,
     /// The waiting packets, unless they are in the `PacketQueue`.
     places: VecDeque<Place>,
     /// Decides on packets that join the wire; `None` for DropTail.
@@ -89,6 +94,7 @@ impl<P: Packet> NearEnd<P> {
             next_start: Time::ZERO,
             free_at: Time::ZERO,
             waiting: Waiting::default(),
+            unchecked: 0,
             places: VecDeque::new(),
             aqm,
             queue,
@@ -117,14 +123,66 @@ impl<P: Packet> NearEnd<P> {
         if !self.is_plain {
             return self.send_any(make(), wire, now);
         }
+        let Some(finish) = self.offer(bytes, now) else { return false };
+        wire.push(finish, &make());
+        true
+    }
+
+    /// Offers the first `count` packets of a run, of `bytes` each, that arrive so much later than the run has them; none has a rest.
+    #[inline(always)]
+    pub fn send_run(&mut self, bytes: u32, run: &Run<P::Head>, delay: Time, count: u32, wire: &mut Wire<P>) {
+        if !self.is_plain {
+            return self.send_each(run, delay, count, wire);
+        }
+        // When the packet before was finished, if it was accepted.
+        let mut last = None;
+        for (place, now) in run.times(delay, count) {
+            let finish = self.offer(bytes, now);
+            if let Some(finish) = finish
+                && !last.is_some_and(|last| wire.extend(last, finish))
+            {
+                if place == 0 {
+                    wire.push_head(finish, run.head());
+                } else {
+                    wire.push_head(finish, &P::behind(run.head(), place));
+                }
+            }
+            last = finish;
+        }
+    }
+
+    /// The same one by one.
+    #[inline(never)]
+    fn send_each(&mut self, run: &Run<P::Head>, delay: Time, count: u32, wire: &mut Wire<P>) {
+        for (place, now) in run.times(delay, count) {
+            self.send_any(P::join(&P::behind(run.head(), place), None), wire, now);
+        }
+    }
+
+    /// A packet arrives at a queue in which each joins the others that finds room: returns when the transmitter finishes it, if it
+    /// does.
+    #[inline(always)]
+    fn offer(&mut self, bytes: u32, now: Time) -> Option<Time> {
         self.ledger.counters.offered += 1;
+        let joins = self.waiting.packets < self.unchecked || self.has_room(bytes, now);
+        joins.then(|| self.accept(bytes, now))
+    }
+
+    /// Finds out what waits at `now`, and whether another packet finds room there.
+    #[inline(never)]
+    fn has_room(&mut self, bytes: u32, now: Time) -> bool {
         self.serve_places(now);
         if self.waiting.fills(self.config.limit, bytes) {
             self.ledger.counters.drop(Reason::Full);
             return false;
         }
-        let finish = self.accept(bytes, now);
-        wire.push(finish, make());
+        if self.free_at > now {
+            self.statistics.record_length(self.waiting.packets + 1, now);
+        }
+        self.unchecked = match self.config.limit {
+            Limit::Packets(packets) => self.statistics.most_packets().min(packets),
+            Limit::Bytes(_) => 0,
+        };
         true
     }
 
@@ -154,12 +212,11 @@ impl<P: Packet> NearEnd<P> {
                 }
             }
         }
-        if self.waiting.fills(self.config.limit, bytes) {
-            self.ledger.counters.drop(Reason::Full);
+        if !self.has_room(bytes, now) {
             return false;
         }
         let finish = self.accept(bytes, now);
-        wire.push(finish, packet);
+        wire.push(finish, &packet);
         true
     }
 
@@ -167,17 +224,25 @@ impl<P: Packet> NearEnd<P> {
     #[inline(always)]
     fn accept(&mut self, bytes: u32, now: Time) -> Time {
         self.ledger.counters.bytes_accepted += u64::from(bytes);
-        let start = self.free_at.max(now);
         let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
-        let finish = start.saturating_add(service);
-        self.free_at = finish;
-        if start > now {
+        let finish;
+        if self.free_at > now {
+            let delay = self.free_at - now;
+            finish = self.free_at.saturating_add(service);
             self.waiting.add(bytes);
             self.places.push_back(Place { finish, bytes });
+            self.statistics.record(delay, now);
         } else {
+            finish = now.saturating_add(service);
             self.next_start = finish;
+            if self.waiting.packets > 0 {
+                // The transmitter was idle.
+                self.places.clear();
+                self.waiting = Waiting::default();
+            }
+            self.statistics.record_none(now);
         }
-        self.statistics.record(start - now, self.waiting.packets, now);
+        self.free_at = finish;
         self.entered += 1;
         finish
     }
@@ -241,13 +306,13 @@ impl<P: Packet> NearEnd<P> {
                 let finish = start.saturating_add(service);
                 (finish, finish)
             };
-            self.statistics.record(start.since(stored.arrived), 0, stored.arrived);
+            self.statistics.record(start.since(stored.arrived), stored.arrived);
             if self.ledger.is_earlier(stored.arrived) {
                 wire.earlier.push(self.entered);
             }
             (self.free_at, self.next_start, self.service_rate) = (free_at, finish, self.config.rate);
             self.entered += 1;
-            wire.push(finish, stored.packet);
+            wire.push(finish, &stored.packet);
         }
     }
 

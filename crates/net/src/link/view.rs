@@ -19,7 +19,7 @@ use crate::waiting::Waiting;
 
 /// Both ends of a link at the same time, and the wire between them with all packets that the near end has given
 /// to it.
-pub struct View<'a, P> {
+pub struct View<'a, P: Packet> {
     /// The near end.
     pub near: &'a mut NearEnd<P>,
     /// The packets between.
@@ -109,6 +109,7 @@ impl<P: Packet> View<'_, P> {
     /// offered from `first` on; all packets offered so far came before.
     pub fn measure(&mut self, first: Time) {
         self.near.statistics = QueueStatistics::new(first);
+        self.near.unchecked = 0;
         self.near.ledger.first = first;
         self.near.ledger.earlier = LinkCounters::default();
         self.far.lost_earlier = 0;
@@ -142,7 +143,7 @@ impl<P: Packet> View<'_, P> {
     pub fn set_delay(&mut self, delay: Time, now: Time) {
         self.near.advance(self.wire, now);
         let Self { near, wire, far } = self;
-        while let Some(finish) = wire.front().map(|flying| flying.finish).filter(|&finish| finish <= now) {
+        while let Some(finish) = wire.front().map(|run| run.finish()).filter(|&finish| finish <= now) {
             let arrival = finish.saturating_add(far.delay);
             let number = far.number();
             if let Some(packet) = far.off_the_wire(wire) {

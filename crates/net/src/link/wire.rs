@@ -4,37 +4,33 @@ use std::collections::VecDeque;
 
 use elephan_units::Time;
 
-/// Number of packets in a chunk: a few kilobytes, which stay in the cache when the chunk is used again.
+use super::run::Run;
+use crate::packet::Packet;
+
+/// Number of runs in a chunk: a few kilobytes, which stay in the cache when the chunk is used again.
 const CHUNK: usize = 64;
 
-/// A packet that was accepted, and whose service has begun or is known.
-#[derive(Clone, Copy, Debug)]
-pub struct Flying<P> {
-    /// When the transmitter finishes it.
-    pub finish: Time,
-    /// The packet.
-    pub packet: P,
-}
-
-/// The packets between the two ends of a link, in order of service.
+/// Packets that were accepted, and whose service has begun or is known, in order of service, from one end of a link to the other.
 ///
-/// They are stored in chunks, which move as a whole when a wire hands its packets over to another
+/// They are stored in chunks of runs, which move as a whole when a wire hands its packets over to another
 /// ([`Wire::hand_over`]): if the ends of a link advance separately, each has a wire.
-pub struct Wire<P> {
-    /// The chunk that is read: its first `taken` packets have been taken. All have been only if no chunk is left.
-    front: Vec<Flying<P>>,
+pub struct Wire<P: Packet> {
+    /// The chunk that is read: its first `taken` runs have been taken. All have been only if no chunk is left.
+    front: Vec<Run<P::Head>>,
     taken: usize,
     /// Full chunks.
-    middle: VecDeque<Vec<Flying<P>>>,
+    middle: VecDeque<Vec<Run<P::Head>>>,
     /// The chunk that is written.
-    back: Vec<Flying<P>>,
+    back: Vec<Run<P::Head>>,
     /// Chunks to be used again.
-    spare: Vec<Vec<Flying<P>>>,
+    spare: Vec<Vec<Run<P::Head>>>,
+    /// The rests of the packets that have one, in order.
+    rests: VecDeque<P::Rest>,
     /// Numbers of packets that were offered before the measuring window, and waited when it began; in order.
     pub(super) earlier: Vec<u64>,
 }
 
-impl<P> Default for Wire<P> {
+impl<P: Packet> Default for Wire<P> {
     fn default() -> Self {
         Self {
             front: Vec::new(),
@@ -42,12 +38,13 @@ impl<P> Default for Wire<P> {
             middle: VecDeque::new(),
             back: Vec::new(),
             spare: Vec::new(),
+            rests: VecDeque::new(),
             earlier: Vec::new(),
         }
     }
 }
 
-impl<P: Copy> Wire<P> {
+impl<P: Packet> Wire<P> {
     /// Whether there is no packet.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -56,27 +53,40 @@ impl<P: Copy> Wire<P> {
 
     /// Number of packets.
     pub fn len(&self) -> usize {
-        let middle = self.middle.iter().map(Vec::len).sum::<usize>();
-        self.front.len() - self.taken + middle + self.back.len()
+        let runs = self.front[self.taken..].iter().chain(self.middle.iter().flatten()).chain(&self.back);
+        runs.map(|run| run.len() as usize).sum()
     }
 
+    /// Adds a packet.
+    #[inline]
+    pub(super) fn push(&mut self, finish: Time, packet: &P) {
+        let (head, rest) = packet.split();
+        self.rests.extend(rest);
+        self.push_head(finish, &head);
+    }
+
+    /// Adds a packet by its head; copied from where it is to where it stays, it is not copied twice.
     #[inline(always)]
-    pub(super) fn push(&mut self, finish: Time, packet: P) {
+    pub(super) fn push_head(&mut self, finish: Time, head: &P::Head) {
         if self.is_empty() {
-            self.begin(finish, packet);
+            self.taken = 0;
+            self.front.clear();
+            self.front.push(Run::new(finish, *head));
             return;
         }
-        self.back.push(Flying { finish, packet });
+        self.back.push(Run::new(finish, *head));
         if self.back.len() == CHUNK {
             self.end_back();
         }
     }
 
-    /// The first packet of an empty wire.
-    fn begin(&mut self, finish: Time, packet: P) {
-        self.taken = 0;
-        self.front.clear();
-        self.front.push(Flying { finish, packet });
+    /// Adds the packet behind the last, which was finished at `last`, if the run of that can express when it is finished; returns
+    /// whether it can.
+    #[inline(always)]
+    pub(super) fn extend(&mut self, last: Time, finish: Time) -> bool {
+        let run =
+            if self.back.is_empty() && self.middle.is_empty() { &mut self.front } else { &mut self.back };
+        run.last_mut().is_some_and(|run| run.extend(last, finish))
     }
 
     /// The chunk that is written is full.
@@ -86,17 +96,28 @@ impl<P: Copy> Wire<P> {
         self.middle.push_back(std::mem::replace(&mut self.back, next));
     }
 
-    /// The first packet.
+    /// The first packets.
     #[inline(always)]
-    pub(super) fn front(&self) -> Option<&Flying<P>> {
+    pub(super) fn front(&self) -> Option<&Run<P::Head>> {
         self.front.get(self.taken)
     }
 
-    /// Removes the first packet.
-    #[inline(always)]
-    pub(super) fn pop(&mut self) {
-        self.taken += 1;
-        self.refill();
+    /// Takes the first packet.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<P> {
+        let head = *self.front()?.head();
+        let rest = self.take_rest(&head);
+        if !self.front[self.taken].advance(|head| P::behind(head, 1)) {
+            self.taken += 1;
+            self.refill();
+        }
+        Some(P::join(&head, rest))
+    }
+
+    /// Takes the rest of the packet with this head, which is the first of those whose rest was not taken.
+    #[inline]
+    pub(super) fn take_rest(&mut self, head: &P::Head) -> Option<P::Rest> {
+        if P::has_rest(head) { self.rests.pop_front() } else { None }
     }
 
     /// Goes on with the next chunk, if the one that is read has been read and there is another.
@@ -118,27 +139,23 @@ impl<P: Copy> Wire<P> {
         }
     }
 
-    /// Lends the chunk with the first packets, and the place of the first, until [`Wire::give_back`]: meanwhile the wire is
+    /// Lends the chunk with the first packets, and the place of the first run, until [`Wire::give_back`]: meanwhile the wire is
     /// empty, and nothing may be sent on it.
     #[inline]
-    pub(super) fn lend(&mut self) -> (Vec<Flying<P>>, usize) {
+    pub(super) fn lend(&mut self) -> (Vec<Run<P::Head>>, usize) {
         (std::mem::take(&mut self.front), std::mem::take(&mut self.taken))
     }
 
-    /// Takes back the chunk that was lent, of which `taken` packets have been taken.
+    /// Takes back the chunk that was lent, of which `taken` runs have been taken.
     #[inline]
-    pub(super) fn give_back(&mut self, chunk: Vec<Flying<P>>, taken: usize) {
+    pub(super) fn give_back(&mut self, chunk: Vec<Run<P::Head>>, taken: usize) {
         (self.front, self.taken) = (chunk, taken);
         self.refill();
     }
 
     /// Removes all packets.
     pub(super) fn drain(&mut self) -> Vec<P> {
-        let mut packets = Vec::with_capacity(self.len());
-        while let Some(flying) = self.front() {
-            packets.push(flying.packet);
-            self.pop();
-        }
+        let packets = std::iter::from_fn(|| self.pop()).collect();
         self.earlier.clear();
         packets
     }
@@ -156,6 +173,7 @@ impl<P: Copy> Wire<P> {
         if !self.back.is_empty() {
             to.middle.push_back(std::mem::replace(&mut self.back, self.spare.pop().unwrap_or_default()));
         }
+        to.rests.append(&mut self.rests);
         to.earlier.append(&mut self.earlier);
         to.refill();
     }
@@ -164,20 +182,35 @@ impl<P: Copy> Wire<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Parcel, parcel};
     use proptest::prelude::*;
+
+    /// Packets without a rest may be sent as a run.
+    fn has_rest(id: u64) -> bool {
+        id.is_multiple_of(3)
+    }
 
     proptest! {
         #[test]
         fn packets_arrive_in_order_whenever_they_are_handed_over(
             steps in prop::collection::vec((0usize..3, 1usize..200), 1..60),
         ) {
-            let (mut near, mut far) = (Wire::default(), Wire::default());
+            let (mut near, mut far): (Wire<Parcel>, Wire<Parcel>) = (Wire::default(), Wire::default());
             let (mut sent, mut handed, mut received) = (0u64, 0, 0);
             for (kind, count) in steps {
                 match kind {
                     0 => for _ in 0..count {
-                        near.push(Time::from_picos(sent), sent);
-                        sent += 1;
+                        let packet = parcel(sent);
+                        if has_rest(sent) {
+                            near.push(Time::from_picos(sent), &packet);
+                            sent += 1;
+                        } else {
+                            near.push_head(Time::from_picos(sent), &packet);
+                            sent += 1;
+                            while !has_rest(sent) && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
+                                sent += 1;
+                            }
+                        }
                     },
                     1 => {
                         near.hand_over(&mut far);
@@ -185,12 +218,12 @@ mod tests {
                         handed = sent;
                     }
                     _ => for _ in 0..count {
-                        let front = far.front().map(|flying| (flying.finish.picos(), flying.packet));
-                        prop_assert_eq!(front, (received < handed).then_some((received, received)));
-                        if front.is_none() {
+                        let finish = far.front().map(|run| run.finish().picos());
+                        let packet = far.pop().map(|packet| packet.id);
+                        prop_assert_eq!((finish, packet), if received < handed { (Some(received), Some(received)) } else { (None, None) });
+                        if packet.is_none() {
                             break;
                         }
-                        far.pop();
                         received += 1;
                     },
                 }

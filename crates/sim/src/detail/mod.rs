@@ -7,7 +7,7 @@ use elephan_metrics::Control;
 use elephan_metrics::table::Table;
 use elephan_metrics::trace::{EventKind, EventRow, EventTrace, UNKNOWN};
 use elephan_scenario::Plan;
-use elephan_tcp::{Endpoint, Segment};
+use elephan_tcp::{Endpoint, Header};
 use elephan_units::Time;
 
 use crate::detail::captures::Captures;
@@ -30,8 +30,8 @@ pub struct Event<'a> {
     pub flow: u32,
     /// The link.
     pub link: Option<u32>,
-    /// The segment.
-    pub segment: Option<&'a Segment>,
+    /// The header of the segment.
+    pub segment: Option<&'a Header>,
 }
 
 impl<'a> Detail<'a> {

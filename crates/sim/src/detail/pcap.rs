@@ -59,12 +59,12 @@ impl<W: Write> Capture<W> {
 
 /// The IP header of a packet, and its TCP or UDP header. Streams of datagrams have separate addresses.
 fn headers(packet: &Packet) -> Vec<u8> {
-    let segment = &packet.segment;
+    let segment = &packet.segment();
     let is_datagram = packet.datagram().is_some();
     let (net, protocol) = if is_datagram { (12, UDP) } else { (10, TCP) };
-    let sender = [net, (packet.flow >> 16) as u8, (packet.flow >> 8) as u8, packet.flow as u8];
+    let sender = [net, (packet.head.flow >> 16) as u8, (packet.head.flow >> 8) as u8, packet.head.flow as u8];
     let receiver = [net + 1, sender[1], sender[2], sender[3]];
-    let client = PORT.wrapping_add(packet.connection);
+    let client = PORT.wrapping_add(packet.head.connection);
     let (source, target, ports) = if packet.is_backward() {
         (receiver, sender, (PORT, client))
     } else {
@@ -164,7 +164,7 @@ fn checksum(bytes: &[u8], start: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Datagram;
+    use crate::packet::{Address, Datagram};
     use elephan_tcp::{Flags, SackBlocks};
     use proptest::prelude::*;
 
@@ -198,7 +198,8 @@ mod tests {
             } else {
                 segment.sack = sack;
             }
-            let packet = Packet::new(&segment, flow, 3, 0, false, true, 0);
+            let to = Address { flow, connection: 3, start: 0, backward: false, dscp: 0 };
+            let packet = Packet::new(&segment, to, true);
             let bytes = headers(&packet);
             // A header with a correct checksum sums to zero.
             prop_assert_eq!(checksum(&bytes[..20], 0), 0);

@@ -20,11 +20,11 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             && let Some(connection) = &mut self.site.slots[slot].connection
         {
             if let Some(packet) = host.processed()
-                && connection.half.number as u16 == packet.connection
+                && connection.half.number as u16 == packet.head.connection
             {
-                connection.half.endpoint.on_segment(&packet.segment, packet.is_marked(), now);
+                connection.half.endpoint.on_segment(&packet.segment(), packet.is_marked(), now);
                 if DETAILED {
-                    self.tell_of_slot(EventKind::Receive, number, Some(&packet.segment), now);
+                    self.tell_of_slot(EventKind::Receive, number, Some(&packet.head.header), now);
                 }
             }
             if self.device_has_room(slot, now) && self.transmit(number, SENDER, now) {

@@ -9,6 +9,7 @@
 
 mod backlog;
 mod faults;
+mod lane;
 mod packets;
 mod site;
 mod source;

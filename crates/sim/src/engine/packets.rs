@@ -2,7 +2,7 @@
 
 use elephan_metrics::trace::EventKind;
 use elephan_network::{Driver, Part};
-use elephan_tcp::Segment;
+use elephan_tcp::Header;
 use elephan_units::Time;
 
 use crate::detail::Event;
@@ -45,7 +45,7 @@ impl<const DETAILED: bool> Driver for Running<'_, '_, DETAILED> {
     #[inline]
     fn deliver(&mut self, packet: &Packet, now: Time) {
         if let Some(datagram) = packet.datagram() {
-            if let Some(reception) = &mut self.site.receptions[packet.flow as usize] {
+            if let Some(reception) = &mut self.site.receptions[packet.head.flow as usize] {
                 reception.receive(datagram.number, now - datagram.sent_at);
             }
             if DETAILED {
@@ -55,10 +55,10 @@ impl<const DETAILED: bool> Driver for Running<'_, '_, DETAILED> {
         }
         if packet.is_backward() {
             if self.acknowledged(packet, now) {
-                self.pump::<SENDER>(packet.flow, now);
+                self.pump::<SENDER>(packet.head.flow, now);
             }
         } else if self.received(packet, now) {
-            self.pump::<RECEIVER>(packet.flow, now);
+            self.pump::<RECEIVER>(packet.head.flow, now);
         }
     }
 }
@@ -68,19 +68,19 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// connection has no receiver; the next connection has other ports.
     #[inline]
     fn acknowledged(&mut self, packet: &Packet, now: Time) -> bool {
-        let place = self.site.place(packet.flow);
+        let place = self.site.place(packet.head.flow);
         let Some(connection) = &mut self.site.slots[place].connection else { return false };
-        if connection.half.number as u16 != packet.connection {
+        if connection.half.number as u16 != packet.head.connection {
             return false;
         }
         if let Some(Some(host)) = self.site.hosts.get_mut(place) {
             if !host.admit(*packet) && DETAILED {
-                self.tell_of_slot(EventKind::Drop, packet.flow, Some(&packet.segment), now);
+                self.tell_of_slot(EventKind::Drop, packet.head.flow, Some(&packet.head.header), now);
             }
         } else {
-            connection.half.endpoint.on_segment(&packet.segment, packet.is_marked(), now);
+            connection.half.endpoint.on_segment(&packet.segment(), packet.is_marked(), now);
             if DETAILED {
-                self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);
+                self.tell_of_slot(EventKind::Receive, packet.head.flow, Some(&packet.head.header), now);
             }
         }
         true
@@ -90,31 +90,32 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// nothing follows from it, or its connection is closed.
     #[inline]
     fn received(&mut self, packet: &Packet, now: Time) -> bool {
-        let place = self.site.place(packet.flow);
+        let place = self.site.place(packet.head.flow);
         let sink = &mut self.site.sinks[place];
         match &mut sink.connection {
-            Some(half) if half.number as u16 == packet.connection => {
-                half.receive(&packet.segment, packet.is_marked(), now);
+            Some(half) if half.number as u16 == packet.head.connection => {
+                half.receive(&packet.segment(), packet.is_marked(), now);
                 if !DETAILED && half.endpoint.is_quiet() && half.endpoint.poll_timeout() >= half.wake {
                     return false;
                 }
             }
-            None if sink.closed as u16 == packet.connection => {
+            None if sink.closed as u16 == packet.head.connection => {
                 let (number, crowd) = (sink.closed, sink.crowd);
-                let flow = self.site.plan_of(packet.flow, crowd);
-                let stack = self.site.stack_of(packet.flow, crowd);
+                let flow = self.site.plan_of(packet.head.flow, crowd);
+                let stack = self.site.stack_of(packet.head.flow, crowd);
                 let (start, seed) = (self.site.paths.start(flow.reverse), self.site.plan.seed);
-                let mut half = Box::new(Half::receiving(flow, stack, (packet.flow, number), start, seed));
-                half.receive(&packet.segment, packet.is_marked(), now);
+                let mut half =
+                    Box::new(Half::receiving(flow, stack, (packet.head.flow, number), start, seed));
+                half.receive(&packet.segment(), packet.is_marked(), now);
                 self.site.sinks[place].connection = Some(half);
             }
             _ => {
-                sink.arrived_late(packet.segment.len.into());
+                sink.arrived_late(packet.head.header.len.into());
                 return false;
             }
         }
         if DETAILED {
-            self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);
+            self.tell_of_slot(EventKind::Receive, packet.head.flow, Some(&packet.head.header), now);
         }
         true
     }
@@ -157,8 +158,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let Some(segment) = &polled else { return false };
         let capable = endpoint.ecn_capable();
         let again = DETAILED && endpoint.counters().segments_retransmitted > before;
-        let serial = half.number as u16;
-        let packet = Packet::new(segment, number, serial, half.start, end == RECEIVER, capable, half.dscp);
+        let packet = Packet::new(segment, half.address(number, end), capable);
         if DETAILED {
             use EventKind::{Ack, Retransmit, Send};
             let kind = match (segment.len > 0, again) {
@@ -166,7 +166,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 (true, false) => Send,
                 (true, true) => Retransmit,
             };
-            self.tell_of_slot(kind, number, Some(segment), now);
+            self.tell_of_slot(kind, number, Some(&segment.header()), now);
         }
         self.enter(&packet, now);
         true
@@ -176,15 +176,15 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn tell_of_packet(&mut self, kind: EventKind, packet: &Packet, link: Option<u32>, now: Time) {
         let plan = self.site.plan;
         let flow = if packet.datagram().is_some() {
-            (plan.flows.len() + plan.crowds.len()) as u32 + packet.flow
+            (plan.flows.len() + plan.crowds.len()) as u32 + packet.head.flow
         } else {
-            self.site.number_of_slot(packet.flow)
+            self.site.number_of_slot(packet.head.flow)
         };
-        self.tell_of(Event { kind, flow, link, segment: Some(&packet.segment) }, now);
+        self.tell_of(Event { kind, flow, link, segment: Some(&packet.head.header) }, now);
     }
 
     /// Reports an event of a slot.
-    pub(super) fn tell_of_slot(&mut self, kind: EventKind, slot: u32, segment: Option<&Segment>, now: Time) {
+    pub(super) fn tell_of_slot(&mut self, kind: EventKind, slot: u32, segment: Option<&Header>, now: Time) {
         let flow = self.site.number_of_slot(slot);
         self.tell_of(Event { kind, flow, link: None, segment }, now);
     }

@@ -1,6 +1,6 @@
 //! The events of a site: selects the next one and handles it.
 
-use elephan_network::{Driver, Lent, Part};
+use elephan_network::{Driver, Part};
 use elephan_units::Time;
 
 use crate::engine::source::Source;
@@ -70,42 +70,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
     }
 
-    /// Packets reach a far end, up to `until` or another event of this site that is due before: that is, the
-    /// events of this far end that follow each other.
-    #[inline]
-    fn arrivals(&mut self, far: usize, until: Time) -> Result<(), Error> {
-        let link = self.part.link_of(far);
-        let first = self.part.next_at(far);
-        let mut before = self.part.progress(far);
-        self.site.current = Key { at: first, rank: Rank::Arrival(link) };
-        self.begin_event(link, first)?;
-        loop {
-            let now = self.site.current.at;
-            if let Some(mut lent) = self.part.lend(far) {
-                let stopped = self.lent_arrivals(far, &mut lent, until);
-                self.part.give_back(far, lent);
-                stopped?;
-            } else if let Some(packet) = &self.part.receive(far, now) {
-                self.forward(packet, now);
-                self.check_steps(packet, now)?;
-            }
-            let (now, next) = (self.site.current.at, self.part.next_at(far));
-            if next > now {
-                if before.is_some() {
-                    before = self.count_progress(far, before);
-                }
-                if self.is_interrupted(far, next, until) {
-                    self.part.reschedule(far);
-                    return Ok(());
-                }
-                self.begin_event(link, next)?;
-            }
-        }
-    }
-
     /// An event in which no packet left the wire does not count: where the near end is in another site, there is no such event.
     #[inline]
-    fn count_progress(&mut self, far: usize, before: Option<u64>) -> Option<u64> {
+    pub(super) fn count_progress(&mut self, far: usize, before: Option<u64>) -> Option<u64> {
         let after = self.part.progress(far);
         if after.is_some() && after == before {
             self.site.handled -= 1;
@@ -115,13 +82,13 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
 
     /// A packet has been forwarded: checks whether the run stops, if it is time.
     #[inline]
-    fn check_steps(&mut self, packet: &Packet, now: Time) -> Result<(), Error> {
+    pub(super) fn check_steps(&mut self, packet: &Packet, now: Time) -> Result<(), Error> {
         if self.site.steps.are_left() { Ok(()) } else { self.look(Source::of(packet), now) }
     }
 
     /// Checks whether the run is cancelled, whether time advances, and what the site has done so far; `source` takes the current step.
     #[cold]
-    fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
+    pub(super) fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
         let mut steps = std::mem::take(&mut self.site.steps);
         let outcome = steps.look(self.site.control, now, || source.name(self.site));
         self.site.steps = steps;
@@ -136,36 +103,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         self.site.steps.stopped.is_some()
     }
 
-    /// Whether anything comes before the next arrival at a far end.
-    #[inline]
-    fn is_interrupted(&self, far: usize, next: Time, until: Time) -> bool {
-        next > self.site.timers.next_time().min(until)
-            || !self.part.has_one_far_end() && (next, far) > self.part.next_arrival_but(far)
-    }
-
-    /// The same for packets that the wire has lent, the first of which is due.
-    #[inline]
-    fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
-        let link = self.part.link_of(far);
-        let mut now = self.site.current.at;
-        while let Some((at, packet)) = lent.next() {
-            if at > now {
-                if self.is_interrupted(far, at, until) {
-                    break;
-                }
-                now = at;
-                self.begin_event(link, now)?;
-            }
-            self.forward(packet, now);
-            self.check_steps(packet, now)?;
-            lent.take();
-        }
-        Ok(())
-    }
-
     /// An event of a link begins.
     #[inline]
-    fn begin_event(&mut self, link: u32, now: Time) -> Result<(), Error> {
+    pub(super) fn begin_event(&mut self, link: u32, now: Time) -> Result<(), Error> {
         self.site.current.at = now;
         self.site.handled += 1;
         self.site.steps.take();

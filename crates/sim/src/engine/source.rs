@@ -21,7 +21,11 @@ pub enum Source {
 impl Source {
     /// The sender of a packet.
     pub fn of(packet: &Packet) -> Self {
-        if packet.datagram().is_some() { Self::Stream(packet.flow) } else { Self::Slot(packet.flow) }
+        if packet.datagram().is_some() {
+            Self::Stream(packet.head.flow)
+        } else {
+            Self::Slot(packet.head.flow)
+        }
     }
 
     /// The source of an event.

@@ -4,7 +4,6 @@ use elephan_metrics::trace::EventKind;
 use elephan_units::Time;
 
 use crate::engine::site::Running;
-use crate::packet::Packet;
 use crate::report::Report;
 use crate::state::connection::{Half, RECEIVER, SENDER};
 use crate::state::timers::Timer;
@@ -35,8 +34,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
     pub(super) fn pump<const END: usize>(&mut self, number: u32, now: Time) {
-        let is_done = !DETAILED
-            && if END == SENDER { self.send_burst(number, now) } else { self.send_ack(number, now) };
+        let is_done = !DETAILED && self.send::<END>(number, now);
         if !is_done {
             self.pump_any(number, END, now);
         }
@@ -44,7 +42,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
 
     /// The same with the checks that are not for every packet.
     #[inline(never)]
-    fn pump_any(&mut self, number: u32, end: usize, now: Time) {
+    pub(super) fn pump_any(&mut self, number: u32, end: usize, now: Time) {
         if end == SENDER && matches!(self.site.hosts.get(self.site.place(number)), Some(Some(_))) {
             self.work(number, now);
         } else {
@@ -60,57 +58,6 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             // The due time of segments that a busy host held back is in the past.
             self.set_timer(number, end, due.max(now));
         }
-    }
-
-    /// The same for a sender whose pending segments are all new and alike, if nothing else happens to the
-    /// connection; returns false if there is more to do.
-    #[inline]
-    fn send_burst(&mut self, number: u32, now: Time) -> bool {
-        let Self { site, part } = self;
-        let place = site.place(number);
-        let Some(connection) = &mut site.slots[place].connection else { return false };
-        let half = &mut connection.half;
-        if !site.hosts.is_empty() {
-            return false;
-        }
-        let Some(burst) = half.endpoint.poll_burst(now) else { return false };
-        let (serial, start) = (half.number as u16, half.start);
-        let first = Packet::new(&burst.first, number, serial, start, false, burst.ecn_capable, half.dscp);
-        let (near, bytes, len) = (part.near_at(start), first.wire_bytes(), u32::from(burst.first.len));
-        for place in 0..burst.count {
-            part.send(near, bytes, || first.plain_at(place * len), now);
-        }
-        site.steps.take_many(burst.count);
-        let endpoint = &half.endpoint;
-        let is_done = burst.is_all
-            && site.steps.are_left()
-            && endpoint.reductions() == connection.reductions
-            && !endpoint.is_finished();
-        if is_done {
-            let due = connection.due();
-            if due < connection.half.wake {
-                self.set_timer(number, SENDER, due.max(now));
-            }
-        }
-        is_done
-    }
-
-    /// The same for a receiver that has one ACK to send, without SACK blocks; returns false if there is more to do.
-    #[inline]
-    fn send_ack(&mut self, number: u32, now: Time) -> bool {
-        let Self { site, part } = self;
-        let place = site.place(number);
-        let Some(half) = &mut site.sinks[place].connection else { return false };
-        let Some(segment) = half.endpoint.poll_ack(now) else { return false };
-        let packet = Packet::new(&segment, number, half.number as u16, half.start, true, false, half.dscp);
-        part.send(part.near_at(half.start), packet.wire_bytes(), || packet.plain_at(0), now);
-        site.steps.take();
-        let is_done = site.steps.are_left() && half.endpoint.is_quiet();
-        let due = half.endpoint.poll_timeout();
-        if is_done && due < half.wake {
-            self.set_timer(number, RECEIVER, due.max(now));
-        }
-        is_done
     }
 
     /// Sets the timer of an end.

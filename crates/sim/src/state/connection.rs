@@ -9,6 +9,8 @@ use elephan_tcp::{Endpoint, Segment, Stack};
 use elephan_units::{Seed, Stream, Time};
 use rand::RngExt;
 
+use crate::packet::Address;
+
 /// The end that has data to send.
 pub const SENDER: usize = 0;
 /// The end that receives them.
@@ -97,6 +99,13 @@ impl Half {
         let _: u32 = numbers.random();
         let endpoint = Endpoint::listen(stack, numbers.random());
         Self { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp }
+    }
+
+    /// Where its packets go, as end `end` of slot `slot`.
+    #[inline(always)]
+    pub fn address(&self, slot: u32, end: usize) -> Address {
+        let Self { number, start, dscp, .. } = *self;
+        Address { flow: slot, connection: number as u16, start, backward: end == RECEIVER, dscp }
     }
 
     /// A segment reaches the receiving half. The receiver's application closes when the sender's has closed.

@@ -78,7 +78,7 @@ impl Host {
     /// number of segments, in flight and lost, that its SACK blocks make the stack walk.
     pub fn take(&mut self, walk: impl FnOnce(&Segment) -> (u64, u64), now: Time) -> bool {
         let Some(packet) = self.backlog.pop_front() else { return false };
-        let (in_flight, lost) = walk(&packet.segment);
+        let (in_flight, lost) = walk(&packet.segment());
         self.in_hand = Some(packet);
         let walk = (self.costs.sack_in_flight * in_flight).saturating_add(self.costs.sack_lost * lost);
         self.spend(self.costs.ack.saturating_add(walk), now);

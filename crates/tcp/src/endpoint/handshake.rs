@@ -4,7 +4,7 @@ use elephan_units::Time;
 
 use super::{Endpoint, State};
 use crate::config::Config;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, TIMESTAMPS};
 use crate::sender::{Agreement, Sender, in_wheel, ticks};
 
 /// RFC 6298, section 2.1, doubled for each try.
@@ -13,8 +13,6 @@ const FIRST_TIMEOUT: Time = Time::from_secs(1);
 const MAX_TIMEOUT: Time = Time::from_secs(60);
 /// RFC 9293, section 3.8.3: a SYN is given up after 3 minutes or more. 1 + 2 + ... + 32 + 2 * 60 s are 183 s.
 const MAX_TRIES: u32 = 8;
-/// Bytes that the timestamps option takes with its padding.
-const TIMESTAMPS: u32 = 12;
 
 /// The state of a handshake in progress.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use elephan_cc::governor::Event;
 use elephan_units::Time;
 
 use super::{Endpoint, Sending, State};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Header, Segment};
 use crate::sender::{Acknowledgment, TICK, ticks};
 use crate::sequence;
 
@@ -19,24 +19,26 @@ impl Endpoint {
     /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
-        if !self.on_plain_segment(segment, congestion_experienced, now) {
+        let is_taken =
+            segment.sack.is_empty() && self.on_header(&segment.header(), congestion_experienced, now);
+        if !is_taken {
             self.on_any_segment(segment, congestion_experienced, now);
         }
     }
 
-    /// The fast path of [`Endpoint::on_segment`], for what arrives while nothing is lost: the next data at an end
-    /// that sends none, and the acknowledgment of new data without data of its own. Returns false, with nothing
-    /// changed, unless:
+    /// The fast path of [`Endpoint::on_segment`], for a segment that has no options but timestamps, and arrives while nothing is
+    /// lost: the next data at an end that sends none, and the acknowledgment of new data without data of its own. Returns false,
+    /// with nothing changed, unless:
     ///
     /// - the connection is established;
-    /// - the segment has no flags but ACK and PSH, and no SACK blocks;
+    /// - the segment has no flags but ACK and PSH;
     /// - its sequence number is the next expected;
     /// - it has a timestamp that is not older than the last, or the connection uses none;
     /// - [`Endpoint::on_next_data`] or [`Sender::on_plain_ack`] takes it.
     ///
     /// [`Sender::on_plain_ack`]: crate::sender::Sender::on_plain_ack
     #[inline(always)]
-    pub(super) fn on_plain_segment(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
+    pub fn on_header(&mut self, segment: &Header, marked: bool, now: Time) -> bool {
         let due = self.due();
         if self.state != State::Established
             || !segment.is_plain()
@@ -68,18 +70,18 @@ impl Endpoint {
         taken
     }
 
-    /// The fast path of data: a segment for which the conditions of [`Endpoint::on_plain_segment`] hold, which says
+    /// The fast path of data: a segment for which the conditions of [`Endpoint::on_header`] hold, which says
     /// nothing to our sending half and which [`Receiver::receive_next`] takes. Returns false, with nothing changed,
     /// for another.
     ///
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
     #[inline(always)]
-    fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
+    fn on_next_data(&mut self, segment: &Header, marked: bool, now: Time) -> bool {
         // What is echoed may change: at a mark, or at the end of marks where each is echoed.
         if marked != self.echo && (marked || self.echoes_each_mark()) {
             return false;
         }
-        let echo = self.age_of_echo(segment, now);
+        let echo = self.age_of_echo(segment.ts_ecr, now);
         let taken =
             self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
         if taken && self.receiver.hurries_reads {
@@ -90,7 +92,7 @@ impl Endpoint {
 
     /// Data arrived where what was read is acknowledged. Linux does so unless the two ends answer each other (pingpong).
     #[inline(never)]
-    fn note_push(&mut self, segment: &Segment) {
+    fn note_push(&mut self, segment: &Header) {
         let is_answered = self.sender().is_some_and(|sender| sender.space().next > 0);
         let ends = segment.flags.contains(Flags::PSH) || u32::from(segment.len) < self.receiver.mss();
         if ends && !is_answered {
@@ -168,7 +170,7 @@ impl Endpoint {
                 is_newest = false;
             }
         }
-        let says_nothing = self.says_nothing(segment);
+        let says_nothing = segment.sack.is_empty() && self.says_nothing(&segment.header());
         if !says_nothing && !self.is_acceptable(segment, now) {
             return;
         }
@@ -232,12 +234,12 @@ impl Endpoint {
                 self.receiver.hurry(if quick { QUICK_AFTER_MARK } else { 0 });
             }
         }
-        let echo = self.age_of_echo(segment, now);
+        let echo = self.age_of_echo(segment.ts_ecr, now);
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
         self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
         if self.receiver.hurries_reads && segment.len > 0 {
-            self.note_push(segment);
+            self.note_push(&segment.header());
         }
     }
 
@@ -259,17 +261,17 @@ impl Endpoint {
         }
     }
 
-    /// How old the timestamp is that a segment echoes, where the receiver measures round-trip times.
+    /// How old the timestamp `ts_ecr` is that a segment echoes, where the receiver measures round-trip times.
     #[inline]
-    fn age_of_echo(&self, segment: &Segment, now: Time) -> Option<Time> {
-        (self.receiver.is_tuned() && self.timestamps && segment.ts_ecr > 0)
-            .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)))
+    fn age_of_echo(&self, ts_ecr: u32, now: Time) -> Option<Time> {
+        (self.receiver.is_tuned() && self.timestamps && ts_ecr > 0)
+            .then(|| TICK * u64::from(ticks(now).wrapping_sub(ts_ecr)))
     }
 
-    /// Whether an acknowledgment leaves the sending half unchanged. This is so for most data that a pure
+    /// Whether an acknowledgment without SACK blocks leaves the sending half unchanged. This is so for most data that a pure
     /// receiver gets.
     #[inline(always)]
-    fn says_nothing(&self, segment: &Segment) -> bool {
+    fn says_nothing(&self, segment: &Header) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;
         let (una, edge) = match self.sender() {
             None => (0, u64::from(self.window)),
@@ -279,7 +281,6 @@ impl Endpoint {
         segment.flags.contains(Flags::ACK)
             && segment.ack == sequence::wire(una, self.iss.wrapping_add(1))
             && una + window == edge
-            && segment.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
 

@@ -3,7 +3,7 @@
 use elephan_units::Time;
 
 use super::{Endpoint, Sending, State};
-use crate::segment::{Burst, Flags, Segment};
+use crate::segment::{Burst, Flags, Header, Segment};
 use crate::sender::{Transmission, ticks};
 use crate::sequence;
 
@@ -33,7 +33,7 @@ impl Endpoint {
     /// A short cut of [`Endpoint::poll_transmit`] for an end that only receives: an ACK without SACK blocks; `None`, with
     /// nothing changed, if it has none to send now, or another segment.
     #[inline(always)]
-    pub fn poll_ack(&mut self, now: Time) -> Option<Segment> {
+    pub fn poll_ack(&mut self, now: Time) -> Option<Header> {
         let is_plain = self.state == State::Established
             && self.sending.is_none()
             && self.receiver.ack_now
@@ -58,20 +58,20 @@ impl Endpoint {
             if !sender.is_silent()
                 && let Some(transmission) = sender.poll(counters, now)
             {
-                return Some(self.data(transmission, now));
+                return Some(self.data(transmission, now).into());
             }
             if sender.take_probe() {
                 if let Some(transmission) = sender.poll_override(counters, now) {
-                    return Some(self.data(transmission, now));
+                    return Some(self.data(transmission, now).into());
                 }
                 // An old sequence number, which the peer must acknowledge; Linux probes in the same way.
-                let mut probe = self.acknowledgment(now);
+                let mut probe = Segment::from(self.acknowledgment(now));
                 probe.seq = sequence::wire(self.una(), self.iss);
                 return Some(probe);
             }
         }
         if self.receiver.ack_now {
-            let mut segment = self.acknowledgment(now);
+            let mut segment = Segment::from(self.acknowledgment(now));
             if self.sack && self.receiver.has_blocks() {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
                 let blocks = if self.timestamps { 3 } else { 4 };
@@ -92,15 +92,16 @@ impl Endpoint {
         if self.state != State::Reset {
             let segment = self.poll_handshake(now);
             // A challenge ACK, if there is nothing else to send.
-            return segment
-                .or_else(|| std::mem::take(&mut self.receiver.ack_now).then(|| self.acknowledgment(now)));
+            return segment.or_else(|| {
+                std::mem::take(&mut self.receiver.ack_now).then(|| self.acknowledgment(now).into())
+            });
         }
         std::mem::take(&mut self.send_reset).then(|| {
             let mut segment = self.acknowledgment(now);
             // The sequence number that the peer expects, as far as known: it accepts a reset with no other.
             segment.seq = sequence::wire(self.una(), self.iss.wrapping_add(1));
             segment.flags |= Flags::RST;
-            segment
+            segment.into()
         })
     }
 
@@ -110,12 +111,12 @@ impl Endpoint {
     pub fn abort(&mut self, now: Time) -> Segment {
         let mut segment = self.acknowledgment(now);
         segment.flags |= Flags::RST;
-        segment
+        segment.into()
     }
 
-    /// A segment without data that acknowledges the received data.
+    /// The header of a segment without data that acknowledges the received data.
     #[inline(always)]
-    fn acknowledgment(&mut self, now: Time) -> Segment {
+    fn acknowledgment(&mut self, now: Time) -> Header {
         let window = self.receiver.advertise() >> self.our_shift;
         let next = self.sender().map_or(0, |sender| sender.space().next);
         self.last_ack = self.receiver.next();
@@ -123,20 +124,20 @@ impl Endpoint {
         if self.echo {
             flags |= Flags::ECE;
         }
-        Segment {
+        Header {
             seq: sequence::wire(next, self.iss.wrapping_add(1)),
             ack: self.due(),
+            len: 0,
             window: window.min(65_535) as u16,
             flags,
             ts_val: ticks(now),
             ts_ecr: self.ts_recent,
             timestamps: self.timestamps,
-            ..Segment::default()
         }
     }
 
     #[inline(always)]
-    fn data(&mut self, transmission: Transmission, now: Time) -> Segment {
+    fn data(&mut self, transmission: Transmission, now: Time) -> Header {
         let mut segment = self.acknowledgment(now);
         // SACK blocks do not fit beside a full segment: they are sent in a separate ACK.
         if !(self.sack && self.receiver.has_blocks()) {

@@ -1,0 +1,280 @@
+//! The life of a segment on the fast path: it leaves a wire, and goes to the next link or to its connection, which sends
+//! what it lets leave.
+//!
+//! Each function here does what the rules for any packet do (`packets.rs`, `transport.rs`), for packets that follow each other on a
+//! wire, or nothing at all.
+
+use elephan_net::Run;
+use elephan_network::{Driver, Lent, Part};
+use elephan_units::Time;
+
+use crate::engine::site::Running;
+use crate::engine::source::Source;
+use crate::error::Error;
+use crate::packet::{Head, Packet};
+use crate::report::{Key, Rank};
+use crate::state::connection::{Half, RECEIVER, SENDER};
+use crate::state::timers::{Timer, Timers};
+
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
+    /// Packets reach a far end, up to `until` or another event of this site that is due before: that is, the
+    /// events of this far end that follow each other.
+    #[inline]
+    pub(super) fn arrivals(&mut self, far: usize, until: Time) -> Result<(), Error> {
+        let link = self.part.link_of(far);
+        let first = self.part.next_at(far);
+        let mut before = self.part.progress(far);
+        self.site.current = Key { at: first, rank: Rank::Arrival(link) };
+        self.begin_event(link, first)?;
+        loop {
+            let now = self.site.current.at;
+            if let Some(mut lent) = self.part.lend(far) {
+                let stopped = self.lent_arrivals(far, &mut lent, until);
+                self.part.give_back(far, lent);
+                stopped?;
+            } else if let Some(packet) = &self.part.receive(far, now) {
+                self.forward(packet, now);
+                self.check_steps(packet, now)?;
+            }
+            let (now, next) = (self.site.current.at, self.part.next_at(far));
+            if next > now {
+                if before.is_some() {
+                    before = self.count_progress(far, before);
+                }
+                if next > self.bound(far, until) {
+                    self.part.reschedule(far);
+                    return Ok(());
+                }
+                self.begin_event(link, next)?;
+            }
+        }
+    }
+
+    /// The last time at which an arrival at a far end comes before any other event, and not after `until`.
+    #[inline(always)]
+    fn bound(&self, far: usize, until: Time) -> Time {
+        self.site.timers.next_time().min(until).min(self.part.bound(far))
+    }
+
+    /// The same for packets that the wire has lent, the first of which is due.
+    #[inline]
+    fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
+        let link = self.part.link_of(far);
+        loop {
+            let bound = self.bound(far, until);
+            let Some((run, delay)) = lent.next() else { return Ok(()) };
+            let (at, now) = (run.finish().saturating_add(delay), self.site.current.at);
+            if at > now {
+                if at > bound {
+                    return Ok(());
+                }
+                self.begin_event(link, at)?;
+            }
+            let head = run.head();
+            let taken = match self.part.near_at(head.position + 1) {
+                None if head.is_plain_ack() => self.acknowledgment(head, at),
+                None if head.is_plain_data() => self.data(run, delay, bound),
+                Some(near) if head.is_all() && self.part.leads_out(near) => {
+                    self.pass(near, lent, bound);
+                    if !self.site.steps.are_left() {
+                        self.look(Source::Link(link as usize), self.site.current.at)?;
+                    }
+                    continue;
+                }
+                _ => 0,
+            };
+            if taken > 0 {
+                if !self.site.steps.are_left() {
+                    self.look(Source::Slot(run.head().flow), self.site.current.at)?;
+                }
+                lent.take_many(taken);
+            } else {
+                let packet = &self.part.join(far, run.head());
+                self.forward(packet, at);
+                self.check_steps(packet, at)?;
+                lent.take();
+            }
+        }
+    }
+
+    /// Packets go on to another link, as they are stored: the first run, whose event has begun, and those that follow it there by
+    /// `bound`.
+    #[inline(never)]
+    fn pass(&mut self, near: usize, lent: &mut Lent<Packet>, bound: Time) {
+        let mut now = self.site.current.at;
+        let (mut events, mut packets) = (0, 0);
+        let mut is_first = true;
+        while let Some((run, delay)) = lent.next() {
+            let at = run.finish().saturating_add(delay);
+            let head = run.head_mut();
+            if !is_first
+                && (at > bound || !head.is_all() || self.part.near_at(head.position + 1) != Some(near))
+            {
+                break;
+            }
+            is_first = false;
+            events += u64::from(at > now);
+            now = at;
+            let count =
+                if run.len() == 1 { 1 } else { count_events(run, delay, bound, &mut now, &mut events) };
+            packets += count;
+            run.head_mut().position += 1;
+            self.part.send_run(near, run.head().bytes.into(), run, delay, count);
+            if count < run.len() {
+                run.head_mut().position -= 1;
+                lent.take_many(count);
+                break;
+            }
+            lent.take_many(count);
+        }
+        self.site.current.at = now;
+        self.site.handled += events;
+        self.site.steps.take_many(packets);
+    }
+
+    /// Data segments of a run reach the receiving half of their connection: the first, and others that arrive by `bound`, as
+    /// many as need no other rules. Returns how many.
+    #[inline(never)]
+    fn data(&mut self, run: &Run<Head>, delay: Time, mut bound: Time) -> u32 {
+        let Self { site, part } = self;
+        let head = run.head();
+        let (number, place) = (head.flow, site.place(head.flow));
+        let Some(half) = site.sinks[place].connection.as_deref_mut() else { return 0 };
+        if half.number as u16 != head.connection {
+            return 0;
+        }
+        let mut last = site.current.at;
+        if part.near_at(half.start).is_some_and(|near| !part.leads_out(near)) {
+            // An ACK may have an event here before the next segment arrives.
+            bound = last;
+        }
+        let mut header = head.header;
+        let (mut taken, mut is_quiet) = (0, true);
+        for (place, at) in run.times(delay, run.len()) {
+            if place > 0 && at > bound || !half.endpoint.on_header(&header, false, at) {
+                break;
+            }
+            site.handled += u64::from(at > last);
+            last = at;
+            taken += 1;
+            header.seq = header.seq.wrapping_add(header.len.into());
+            if send_ack(half, number, part, at) {
+                site.steps.take();
+            }
+            is_quiet = half.endpoint.is_quiet();
+            if !is_quiet {
+                break;
+            }
+            let due = half.endpoint.poll_timeout();
+            bound = bound.min(set_timer(half, number, RECEIVER, due, &mut site.timers, at));
+        }
+        site.steps.take_many(taken);
+        site.current.at = last;
+        if !is_quiet {
+            self.pump_any(number, RECEIVER, last);
+        }
+        taken
+    }
+
+    /// An ACK reaches the sending half of its connection, which sends what that lets leave; returns 1, or 0 if other rules are
+    /// needed.
+    #[inline(never)]
+    fn acknowledgment(&mut self, head: &Head, now: Time) -> u32 {
+        let site = &mut *self.site;
+        let (number, place) = (head.flow, site.place(head.flow));
+        let Some(connection) = site.slots[place].connection.as_deref_mut() else { return 0 };
+        if connection.half.number as u16 != head.connection
+            || !site.hosts.is_empty()
+            || !connection.half.endpoint.on_header(&head.header, false, now)
+        {
+            return 0;
+        }
+        self.pump::<SENDER>(number, now);
+        1
+    }
+
+    /// Sends the pending segments of an end, if nothing else happens to the connection, and sets its next timer; returns false if
+    /// there is more to do.
+    #[inline]
+    pub(super) fn send<const END: usize>(&mut self, number: u32, now: Time) -> bool {
+        let Self { site, part } = self;
+        let place = site.place(number);
+        if END == RECEIVER {
+            let Some(half) = site.sinks[place].connection.as_deref_mut() else { return false };
+            if !send_ack(half, number, part, now) {
+                return false;
+            }
+            site.steps.take();
+            let is_done = site.steps.are_left() && half.endpoint.is_quiet();
+            if is_done {
+                set_timer(half, number, RECEIVER, half.endpoint.poll_timeout(), &mut site.timers, now);
+            }
+            return is_done;
+        }
+        let Some(connection) = site.slots[place].connection.as_deref_mut() else { return false };
+        if !site.hosts.is_empty() {
+            return false;
+        }
+        let Some((count, is_all)) = send_burst(&mut connection.half, number, part, now) else { return false };
+        site.steps.take_many(count);
+        let endpoint = &connection.half.endpoint;
+        let is_done = is_all
+            && site.steps.are_left()
+            && endpoint.reductions() == connection.reductions
+            && !endpoint.is_finished();
+        if is_done {
+            let due = connection.due();
+            set_timer(&mut connection.half, number, SENDER, due, &mut site.timers, now);
+        }
+        is_done
+    }
+}
+
+/// Counts the events of packets that arrive one after the other up to `bound`, the first of which has been counted: returns the
+/// number of these packets.
+#[inline]
+fn count_events(run: &Run<Head>, delay: Time, bound: Time, now: &mut Time, events: &mut u64) -> u32 {
+    for (place, at) in run.times(delay, run.len()) {
+        if place > 0 && at > bound {
+            return place;
+        }
+        *events += u64::from(at > *now);
+        *now = at;
+    }
+    run.len()
+}
+
+/// Sends the segments of a sender that may leave now, if all are new and alike; returns their number, and whether nothing follows
+/// them. `None`, with nothing changed, if it has others.
+#[inline(always)]
+fn send_burst(half: &mut Half, number: u32, part: &mut Part<Packet>, now: Time) -> Option<(u32, bool)> {
+    let burst = half.endpoint.poll_burst(now)?;
+    let head = Head::new(burst.first, half.address(number, SENDER), burst.ecn_capable);
+    let near = part.near_at(half.start)?;
+    // All leave now.
+    part.send_run(near, head.bytes.into(), &Run::new(now, head), Time::ZERO, burst.count);
+    Some((burst.count, burst.is_all))
+}
+
+/// Sends the ACK of a receiver, if it has one without SACK blocks to send; returns false, with nothing changed, if not.
+#[inline(always)]
+fn send_ack(half: &mut Half, number: u32, part: &mut Part<Packet>, now: Time) -> bool {
+    let Some(header) = half.endpoint.poll_ack(now) else { return false };
+    let head = Head::new(header, half.address(number, RECEIVER), false);
+    if let Some(near) = part.near_at(half.start) {
+        part.send_run(near, head.bytes.into(), &Run::new(now, head), Time::ZERO, 1);
+    }
+    true
+}
+
+/// Wakes an end when it is due, if that is before it is woken anyway; returns when it is, or `Time::MAX`. Timers are lazy: when the due
+/// time moves to later, the timer stays, fires early, and is then set to the new time.
+#[inline(always)]
+fn set_timer(half: &mut Half, number: u32, end: usize, due: Time, timers: &mut Timers, now: Time) -> Time {
+    if due >= half.wake {
+        return Time::MAX;
+    }
+    half.wake = due.max(now);
+    timers.schedule(Timer::End(number, end), half.wake);
+    half.wake
+}
