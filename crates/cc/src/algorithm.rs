@@ -115,6 +115,13 @@ pub trait Algorithm: Send + Sync {
     /// The controller limits growth to `ack.segments`, the rate of slow start.
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64;
 
+    /// The same at an ACK worth so many segments, where it depends on nothing else than the window, and [`Algorithm::observe`] does
+    /// nothing; `None` elsewhere.
+    #[inline(always)]
+    fn increase_by_window(&self, _window: &Window, _segments: f64) -> Option<f64> {
+        None
+    }
+
     /// The window after a congestion event: the new `ssthresh`, in segments.
     ///
     /// The controller keeps it at 2 or more, never raises `cwnd` to it, and after a timeout sets

@@ -46,6 +46,19 @@ pub enum Undo {
     TwiceSsthresh,
 }
 
+/// The growth of a rule that divides by zero is none, and no rule grows by more than `most`.
+#[inline(always)]
+fn limited(growth: f64, most: f64) -> f64 {
+    if growth.is_finite() { growth.min(most) } else { 0.0 }
+}
+
+impl Window {
+    #[inline(always)]
+    fn add(&mut self, growth: f64) {
+        self.cwnd = (self.cwnd + growth).max(LOSS_WINDOW);
+    }
+}
+
 /// The state that a congestion event changes, and that an undo restores.
 #[derive(Clone)]
 struct State {
@@ -212,6 +225,23 @@ impl Controller {
         }
     }
 
+    /// [`Controller::on_ack`] for an ACK outside a recovery that is worth `segments`; `ack` tells all of it to an algorithm that asks for
+    /// more.
+    #[inline(always)]
+    pub fn on_plain_ack(&mut self, segments: f64, ack: impl FnOnce() -> Ack) {
+        let State { window, algorithm, .. } = &mut self.state;
+        if self.quantisation == Quantisation::None
+            && !window.in_slow_start()
+            && let Some(growth) = algorithm.increase_by_window(window, segments)
+        {
+            if segments > 0.0 {
+                window.add(limited(growth, segments));
+            }
+        } else {
+            self.on_ack(&ack());
+        }
+    }
+
     /// An ACK with new information for the sender.
     pub fn on_ack(&mut self, ack: &Ack) {
         let State { window, algorithm, slow_start, .. } = &mut self.state;
@@ -254,14 +284,11 @@ impl Controller {
     /// Changes the window by `growth` segments, but upwards by at most `most`, the rate of slow start (RFC
     /// 5681, section 3.1). Kernels have the same limit, because their window grows by one for an ACK.
     fn grow(&mut self, growth: f64, most: f64) {
-        // Where a rule divides by zero, the window is unchanged.
-        let growth = if growth.is_finite() { growth.min(most) } else { 0.0 };
         let growth = match self.quantisation {
-            Quantisation::None => growth,
-            Quantisation::RoundUp | Quantisation::RoundDown => self.state.whole(growth, most),
+            Quantisation::None => limited(growth, most),
+            Quantisation::RoundUp | Quantisation::RoundDown => self.state.whole(limited(growth, most), most),
         };
-        let window = &mut self.state.window;
-        window.cwnd = (window.cwnd + growth).max(LOSS_WINDOW);
+        self.state.window.add(growth);
     }
 
     fn remember(&mut self) {

@@ -123,6 +123,14 @@ macro_rules! registry {
                 }
             }
 
+            #[inline(always)]
+            fn increase_by_window(&self, window: &Window, segments: f64) -> Option<f64> {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.increase_by_window(window, segments), )+
+                    _ => None,
+                }
+            }
+
             fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
                 match self {
                     $(

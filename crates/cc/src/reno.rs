@@ -44,6 +44,11 @@ impl Algorithm for Reno {
         self.parameters.a * increase(window, ack)
     }
 
+    #[inline(always)]
+    fn increase_by_window(&self, window: &Window, segments: f64) -> Option<f64> {
+        Some(self.parameters.a * (segments / window.cwnd))
+    }
+
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
         self.parameters.beta * event.flight_size
     }

@@ -58,6 +58,12 @@ impl Algorithm for Scalable {
         self.parameters.a * ack.segments
     }
 
+    #[inline(always)]
+    fn increase_by_window(&self, window: &Window, segments: f64) -> Option<f64> {
+        let Parameters { a, lwnd, .. } = self.parameters;
+        Some(if window.cwnd <= lwnd { segments / window.cwnd } else { a * segments })
+    }
+
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         if window.cwnd <= self.parameters.lwnd {
             return reno::decrease(event);

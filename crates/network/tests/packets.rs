@@ -12,6 +12,21 @@ struct Numbered {
 }
 
 impl Packet for Numbered {
+    type Head = Self;
+    type Rest = ();
+
+    fn split(&self) -> (Self, Option<()>) {
+        (*self, None)
+    }
+    fn join(head: &Self, _: Option<()>) -> Self {
+        *head
+    }
+    fn has_rest(_: &Self) -> bool {
+        false
+    }
+    fn behind(head: &Self, _: u32) -> Self {
+        *head
+    }
     fn bytes(&self) -> u32 {
         1000
     }

@@ -151,7 +151,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let mut header = head.header;
         let (mut taken, mut is_quiet) = (0, true);
         for (place, at) in run.times(delay, run.len()) {
-            if place > 0 && at > bound || !half.endpoint.on_header(&header, false, at) {
+            if place > 0 && at > bound || !half.endpoint.on_next_data(&header, at) {
                 break;
             }
             site.handled += u64::from(at > last);
@@ -185,7 +185,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let Some(connection) = site.slots[place].connection.as_deref_mut() else { return 0 };
         if connection.half.number as u16 != head.connection
             || !site.hosts.is_empty()
-            || !connection.half.endpoint.on_header(&head.header, false, now)
+            || !connection.half.endpoint.on_next_ack(&head.header, now)
         {
             return 0;
         }

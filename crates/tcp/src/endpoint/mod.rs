@@ -37,9 +37,22 @@ enum State {
     Reset,
 }
 
+/// What is so most of the time while nothing is lost: then the fast paths ask for little more than this. Each method that may change
+/// anything by other rules ends with [`Endpoint::note_usual`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Usual {
+    /// An established end that has sent data and received none, to which [`Sender::is_usual`] applies.
+    Sender,
+    /// An established end that has sent none, to which [`Receiver::is_usual`] applies, and which echoes no mark.
+    Receiver,
+    /// Any other.
+    Neither,
+}
+
 /// One end of a TCP connection.
 pub struct Endpoint {
     state: State,
+    usual: Usual,
     receiver: Receiver,
     /// The sending half: none as long as the application writes nothing and each ACK says what the handshake
     /// said. An end that only receives needs it for its FIN.
@@ -88,6 +101,7 @@ impl Endpoint {
         let receiver = Receiver::new(config);
         Self {
             state,
+            usual: Usual::Neither,
             our_shift: receiver.shift(),
             receiver,
             sending: None,
@@ -149,6 +163,27 @@ impl Endpoint {
         self.sending.as_mut().expect("made above")
     }
 
+    /// Finds out what the fast paths need to know.
+    #[inline]
+    fn note_usual(&mut self) {
+        self.usual = self.find_usual();
+    }
+
+    fn find_usual(&self) -> Usual {
+        match &self.sending {
+            _ if self.state != State::Established => Usual::Neither,
+            Some(sending)
+                if sending.sender.is_usual()
+                    && self.last_ack == self.receiver.next()
+                    && !self.receiver.ack_now =>
+            {
+                Usual::Sender
+            }
+            None if self.receiver.is_usual() && !self.echo && !self.echoes_each_mark() => Usual::Receiver,
+            _ => Usual::Neither,
+        }
+    }
+
     fn sender(&self) -> Option<&Sender> {
         self.sending.as_ref().map(|sending| &sending.sender)
     }
@@ -162,6 +197,7 @@ impl Endpoint {
     /// The application writes `bytes` more; `u64::MAX` means without end.
     pub fn write(&mut self, bytes: u64) {
         self.sending().sender.write(bytes);
+        self.note_usual();
     }
 
     /// The application closes: a FIN follows the last byte.
@@ -173,21 +209,26 @@ impl Endpoint {
             sender.hold_once();
         }
         sender.close();
+        self.note_usual();
     }
 
     /// The application discards unsent data, and closes. This is how an endless writer ends.
     pub fn stop(&mut self) {
         self.sending().sender.stop();
+        self.note_usual();
     }
 
     /// The application starts or stops reading; by default it reads at once.
     pub fn set_reading(&mut self, reading: bool) {
         self.receiver.set_reading(reading);
+        self.note_usual();
     }
 
     /// The application, which does not read by itself, reads at most this number of bytes; returns how many.
     pub fn read(&mut self, most: u64) -> u64 {
-        self.receiver.read(most)
+        let read = self.receiver.read(most);
+        self.note_usual();
+        read
     }
 
     /// Payload received in order that the application has not read, in bytes.
@@ -214,6 +255,7 @@ impl Endpoint {
             State::Listen | State::SynSent | State::SynReceived => self.on_handshake_timer(now),
             State::Reset => {}
         }
+        self.note_usual();
     }
 
     /// The next sequence number expected from the peer.
@@ -265,6 +307,7 @@ impl Endpoint {
     pub fn on_local_congestion(&mut self, now: Time) {
         let Sending { sender, counters } = self.sending();
         sender.on_local_congestion(counters, now);
+        self.note_usual();
     }
 
     /// Number of segments that a stack that keeps segments in a list would walk to process the SACK blocks of

@@ -3,7 +3,7 @@
 use elephan_cc::governor::Event;
 use elephan_units::Time;
 
-use super::{Endpoint, Sending, State};
+use super::{Endpoint, Sending, State, Usual};
 use crate::segment::{Flags, Header, Segment};
 use crate::sender::{Acknowledgment, TICK, ticks};
 use crate::sequence;
@@ -19,75 +19,80 @@ impl Endpoint {
     /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
-        let is_taken =
-            segment.sack.is_empty() && self.on_header(&segment.header(), congestion_experienced, now);
-        if !is_taken {
+        let header = &segment.header();
+        let is_plain = segment.sack.is_empty() && !congestion_experienced;
+        if !(is_plain && (self.on_next_ack(header, now) || self.on_next_data(header, now))) {
             self.on_any_segment(segment, congestion_experienced, now);
         }
     }
 
-    /// The fast path of [`Endpoint::on_segment`], for a segment that has no options but timestamps, and arrives while nothing is
-    /// lost: the next data at an end that sends none, and the acknowledgment of new data without data of its own. Returns false,
-    /// with nothing changed, unless:
+    /// The fast path of [`Endpoint::on_segment`] for an ACK of new data that arrives while nothing is lost, without data, mark or
+    /// other options than timestamps. Returns false, with nothing changed, unless:
     ///
-    /// - the connection is established;
+    /// - the connection [`is usual`](Usual::Sender);
     /// - the segment has no flags but ACK and PSH;
-    /// - its sequence number is the next expected;
-    /// - it has a timestamp that is not older than the last, or the connection uses none;
-    /// - [`Endpoint::on_next_data`] or [`Sender::on_plain_ack`] takes it.
+    /// - its sequence number is the next expected, and its timestamp is not older than the last;
+    /// - [`Sender::on_usual_ack`] takes it.
     ///
-    /// [`Sender::on_plain_ack`]: crate::sender::Sender::on_plain_ack
+    /// [`Sender::on_usual_ack`]: crate::sender::Sender::on_usual_ack
     #[inline(always)]
-    pub fn on_header(&mut self, segment: &Header, marked: bool, now: Time) -> bool {
-        let due = self.due();
-        if self.state != State::Established
-            || !segment.is_plain()
-            || segment.seq != due
-            || segment.timestamps != self.timestamps
-            || self.timestamps && self.ts_recent.wrapping_sub(segment.ts_val).cast_signed() > 0
+    pub fn on_next_ack(&mut self, header: &Header, now: Time) -> bool {
+        if self.usual != Usual::Sender
+            || !header.is_plain()
+            || header.len > 0
+            || header.seq != self.due()
+            || !header.timestamps
+            || self.ts_recent.wrapping_sub(header.ts_val).cast_signed() > 0
+        {
+            return false;
+        }
+        let Some(Sending { sender, counters }) = self.sending.as_deref_mut() else { return false };
+        let (origin, una) = (self.iss.wrapping_add(1), sender.space().una);
+        let offset = una + u64::from(header.ack.wrapping_sub(sequence::wire(una, origin)));
+        let window = u64::from(header.window) << self.peer_shift;
+        if !sender.on_usual_ack(offset, window, header.ts_ecr, counters, now) {
+            return false;
+        }
+        // RFC 7323, section 4.3: nothing that would be acknowledged came before.
+        (self.ts_recent, self.ts_recent_at) = (header.ts_val, now);
+        sender.make_room();
+        if !sender.stays_usual() {
+            self.note_usual();
+        }
+        true
+    }
+
+    /// The fast path of [`Endpoint::on_segment`] for the next data, without mark or other options than timestamps, at an end that
+    /// sends none. Returns false, with nothing changed, unless:
+    ///
+    /// - the connection [`is usual`](Usual::Receiver);
+    /// - the segment has no flags but ACK and PSH, and says what the handshake said to our sending half;
+    /// - its sequence number is the next expected, and its timestamp is not older than the last;
+    /// - [`Receiver::receive_next`] takes it.
+    ///
+    /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
+    #[inline(always)]
+    pub fn on_next_data(&mut self, header: &Header, now: Time) -> bool {
+        if self.usual != Usual::Receiver
+            || !header.is_plain()
+            || header.len == 0
+            || header.seq != self.due()
+            || header.ack != self.iss.wrapping_add(1)
+            || u32::from(header.window) << self.peer_shift != self.window
+            || header.timestamps != self.timestamps
+            || self.timestamps && self.ts_recent.wrapping_sub(header.ts_val).cast_signed() > 0
         {
             return false;
         }
         // RFC 7323, section 4.3, rule 2: a delayed acknowledgment echoes the earliest segment that it covers.
         let is_first = self.last_ack == self.receiver.next();
-        let taken = if segment.len > 0 {
-            self.on_next_data(segment, marked, now)
-        } else {
-            let Some(Sending { sender, counters }) = self.sending.as_deref_mut() else { return false };
-            let (origin, una) = (self.iss.wrapping_add(1), sender.space().una);
-            let offset = una + u64::from(segment.ack.wrapping_sub(sequence::wire(una, origin)));
-            let window = u64::from(segment.window) << self.peer_shift;
-            let echoed = self.timestamps.then_some(segment.ts_ecr);
-            let taken = sender.on_plain_ack(offset, window, echoed, counters, now);
-            if taken {
-                sender.make_room();
-            }
-            taken
-        };
-        if taken && is_first && self.timestamps {
-            (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
-        }
-        taken
-    }
-
-    /// The fast path of data: a segment for which the conditions of [`Endpoint::on_header`] hold, which says
-    /// nothing to our sending half and which [`Receiver::receive_next`] takes. Returns false, with nothing changed,
-    /// for another.
-    ///
-    /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
-    #[inline(always)]
-    fn on_next_data(&mut self, segment: &Header, marked: bool, now: Time) -> bool {
-        // What is echoed may change: at a mark, or at the end of marks where each is echoed.
-        if marked != self.echo && (marked || self.echoes_each_mark()) {
+        if !self.receiver.receive_next(header.len.into(), now) {
             return false;
         }
-        let echo = self.age_of_echo(segment.ts_ecr, now);
-        let taken =
-            self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
-        if taken && self.receiver.hurries_reads {
-            self.note_push(segment);
+        if is_first && self.timestamps {
+            (self.ts_recent, self.ts_recent_at) = (header.ts_val, now);
         }
-        taken
+        true
     }
 
     /// Data arrived where what was read is acknowledged. Linux does so unless the two ends answer each other (pingpong).
@@ -106,11 +111,10 @@ impl Endpoint {
         self.receiver.count(segment.len.into());
         if segment.flags.contains(Flags::RST) {
             self.on_reset(segment, now);
-            return;
-        }
-        if self.state == State::Established || self.on_handshake(segment, now) {
+        } else if self.state == State::Established || self.on_handshake(segment, now) {
             self.on_established(segment, congestion_experienced, now);
         }
+        self.note_usual();
     }
 
     /// A reset is valid only if it has the next expected sequence number; another one in the window is
@@ -245,7 +249,7 @@ impl Endpoint {
 
     /// Whether ACKs echo whether the last segment was marked, instead of that any was.
     #[inline]
-    fn echoes_each_mark(&self) -> bool {
+    pub(super) fn echoes_each_mark(&self) -> bool {
         self.ecn && self.stack.needs_ecn
     }
 

@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use super::{Endpoint, Sending, State};
+use super::{Endpoint, Sending, State, Usual};
 use crate::segment::{Burst, Flags, Header, Segment};
 use crate::sender::{Transmission, ticks};
 use crate::sequence;
@@ -12,15 +12,15 @@ impl Endpoint {
     /// as many new full segments as this would return next, or some of them, with the checks that they share made
     /// once. `None`, with nothing changed, where each is to be polled: before the connection is established, in
     /// a recovery, and in general where there is more to decide than how many fit.
-    #[inline]
+    #[inline(always)]
     pub fn poll_burst(&mut self, now: Time) -> Option<Burst> {
-        if self.state != State::Established {
+        if self.usual != Usual::Sender {
             return None;
         }
         let Sending { sender, counters } = self.sending.as_deref_mut()?;
         let (first, count, is_all) = sender.poll_burst(counters, now)?;
         let first = self.data(first, now);
-        Some(Burst { first, count, ecn_capable: self.capable, is_all: is_all && !self.receiver.ack_now })
+        Some(Burst { first, count, ecn_capable: self.capable, is_all })
     }
 
     /// Whether [`Endpoint::poll_transmit`] would return nothing, as is known without it: an end that only receives
@@ -30,26 +30,29 @@ impl Endpoint {
         self.state == State::Established && self.sending.is_none() && !self.receiver.ack_now
     }
 
-    /// A short cut of [`Endpoint::poll_transmit`] for an end that only receives: an ACK without SACK blocks; `None`, with
+    /// A short cut of [`Endpoint::poll_transmit`] for an end that only receives, while nothing is missing: an ACK; `None`, with
     /// nothing changed, if it has none to send now, or another segment.
     #[inline(always)]
     pub fn poll_ack(&mut self, now: Time) -> Option<Header> {
-        let is_plain = self.state == State::Established
-            && self.sending.is_none()
-            && self.receiver.ack_now
-            && !(self.sack && self.receiver.has_blocks());
-        if !is_plain {
+        if self.usual != Usual::Receiver || !self.receiver.ack_now {
             return None;
         }
         self.capable = false;
-        let segment = self.acknowledgment(now);
+        let header = self.acknowledgment(now);
         self.receiver.acknowledged();
-        Some(segment)
+        Some(header)
     }
 
     /// The next segment to send; `None` when there are no more.
-    #[inline(always)]
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let segment = self.poll_any(now);
+        self.note_usual();
+        segment
+    }
+
+    #[inline(always)]
+    fn poll_any(&mut self, now: Time) -> Option<Segment> {
         self.capable = false;
         if self.state != State::Established {
             return self.poll_unestablished(now);

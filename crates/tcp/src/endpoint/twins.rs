@@ -60,7 +60,9 @@ impl Twin {
 
     fn receive(&mut self, segment: &Segment, marked: bool, now: Time) {
         let before = describe(&self.fast);
-        if segment.sack.is_empty() && self.fast.on_header(&segment.header(), marked, now) {
+        let header = &segment.header();
+        let is_plain = segment.sack.is_empty() && !marked;
+        if is_plain && (self.fast.on_next_ack(header, now) || self.fast.on_next_data(header, now)) {
             self.plain += 1;
         } else {
             assert_eq!(describe(&self.fast), before, "a fast path that is not taken changes nothing");
@@ -106,6 +108,7 @@ impl Twin {
     }
 
     fn compare(&self) {
+        assert_eq!(self.fast.usual, self.fast.find_usual());
         assert_eq!(describe(&self.fast), describe(&self.slow));
         assert_eq!(self.fast.snapshot(), self.slow.snapshot());
         assert_eq!(self.fast.poll_timeout(), self.slow.poll_timeout());

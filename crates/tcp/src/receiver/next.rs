@@ -5,25 +5,36 @@ use elephan_units::Time;
 use super::{Reading, Receiver};
 
 impl Receiver {
-    /// The fast path of [`Receiver::receive`]: the next `len` bytes arrived, without a FIN. Returns false, with
-    /// nothing changed, unless the bytes fit into the window, no data is missing, no FIN has arrived, the
-    /// application reads at once, the window does not grow with each segment, and ACKs are delayed for one time.
+    /// Whether the next data needs no other rules than those of [`Receiver::receive_next`]: none is missing, no FIN has arrived, the
+    /// application reads at once and is not waited for, the window does not grow, and ACKs are delayed for one time.
+    pub fn is_usual(&self) -> bool {
+        self.beyond.is_none()
+            && self.fin == u64::MAX
+            && self.reading == Reading::Plain
+            && self.threshold >= self.window
+            && self.right_sizing.is_none()
+            && self.quick_left == 0
+            && !self.hurries_reads
+    }
+
+    /// The fast path of [`Receiver::receive`] for a receiver that [`is usual`](Receiver::is_usual): the next `len` bytes arrived, without
+    /// a FIN. Returns false, with nothing changed, if they do not fit into the window.
     #[inline(always)]
-    pub fn receive_next(&mut self, len: u64, echo: Option<Time>, now: Time) -> bool {
+    pub fn receive_next(&mut self, len: u64, now: Time) -> bool {
+        debug_assert!(self.is_usual());
         let next = self.next + len;
-        if next > self.advertised
-            || self.beyond.is_some()
-            || self.fin < u64::MAX
-            || self.reading != Reading::Plain
-            || self.threshold < self.window
-        {
+        if next > self.advertised {
             return false;
         }
         self.next = next;
         self.arrived += len;
         self.unacknowledged = self.unacknowledged.saturating_add(len as u32);
-        self.acknowledge(false, now);
-        self.right_size(echo, now);
+        if self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss {
+            self.ack_now = true;
+        } else if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.delayed_ack_timeout);
+            self.delayed_until = self.deadline;
+        }
         true
     }
 

@@ -25,66 +25,84 @@ pub struct Before {
 }
 
 impl Sender {
-    /// The fast path of [`Sender::on_ack`]: everything below `offset` arrived, and the peer accepts `window` bytes
-    /// beyond it. Returns false, with nothing changed, unless:
+    /// Whether an ACK of new data needs no other rules than those of [`Sender::on_usual_ack`], unless it says more. So it is as long as
     ///
-    /// - the acknowledgment covers a segment or more;
-    /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
-    /// - `cwnd` is not validated, and not moderated at this ACK, and it follows no duplicate ACKs that counted as delivered segments;
-    /// - no governor needs to know of each segment, or of a window that has changed;
+    /// - data is outstanding, of which nothing is known but that it was sent, and its timer runs for the first time;
+    /// - no loss recovery is in progress, no reduction for a mark, and no reduction awaits the ACK that may show it to be spurious;
+    /// - `cwnd` is not validated, and not moderated at this ACK, and no duplicate ACKs have arrived;
+    /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
-    /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
-    ///
-    /// The segment that brought it had no SACK blocks, no ECN echo and no data.
-    ///
-    /// [`Scoreboard::acknowledge_untouched`]: super::scoreboard::Scoreboard::acknowledge_untouched
-    #[inline]
-    pub fn on_plain_ack(
+    /// - segments have timestamps, a round-trip time is known, and the last timeout is over.
+    pub fn is_usual(&self) -> bool {
+        let Self { phase, frto, eifel, rack, tlp, validation, duplicates, timer, .. } = self;
+        rack.is_none()
+            && phase.is_open()
+            && self.board.is_untouched()
+            && timer.is_usual()
+            && self.rtt.is_usual()
+            && tlp.is_none()
+            && duplicates.is_none()
+            && frto.is_none()
+            && eifel.examined.is_none()
+            && validation.is_none()
+            && self.settings.timestamps
+            && !self.is_reduced_for_mark()
+            && !(self.settings.is_particular && (self.is_sampled() || self.is_dubious()))
+    }
+
+    /// The fast path of [`Sender::on_ack`] for a sender that [`is usual`](Sender::is_usual), and an ACK without SACK blocks, ECN echo and data:
+    /// everything below `offset` arrived, the peer accepts `window` bytes beyond it, and echoes this timestamp. Returns false, with
+    /// nothing changed, unless it covers a segment or more.
+    #[inline(always)]
+    pub fn on_usual_ack(
         &mut self,
         offset: u64,
         window: u64,
-        echoed: Option<u32>,
+        echo: u32,
         counters: &mut Counters,
         now: Time,
     ) -> bool {
+        debug_assert!(self.is_usual());
         if offset <= self.space.una
             || offset > self.space.next
-            || !self.phase.is_open()
-            || self.frto.is_some()
-            || self.eifel.examined.is_some()
-            || self.rack.is_some()
-            || self.tlp.is_some()
-            || self.settings.is_particular
-                && (self.is_sampled()
-                    || self.validation.is_some()
-                    || self.is_dubious()
-                    || self.governed.is_some() && window != self.space.window())
+            || self.governed.is_some() && window != self.space.window()
         {
             return false;
         }
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
-        self.duplicates = None;
-        self.space.take_window(offset, window);
-        self.space.una = offset;
-        self.timer.tries = 0;
-        self.timer.front_is_due = false;
+        self.space.advance(offset, window);
         counters.bytes_acked += acked.bytes;
         self.delivered += acked.bytes;
-        let rtt = match echoed.filter(|&echo| echo > 0) {
-            Some(echo) if ticks(acked.sent_at).wrapping_sub(echo).cast_signed() < 0 => age(echo, now),
-            _ => now - acked.sent_at,
-        };
-        self.take_sample(rtt);
-        let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
+        let is_late = echo > 0 && ticks(acked.sent_at).wrapping_sub(echo).cast_signed() < 0;
+        let rtt = if is_late { age(echo, now) } else { now - acked.sent_at };
+        self.timed_from = self.space.next;
+        self.rtt.sample(rtt);
         if self.governed.is_some() {
-            self.tell_plain_ack(acked.bytes, rtt, state, counters, now);
+            self.tell_plain_ack(acked.bytes, rtt, State::Open, counters, now);
         } else {
             self.begin_round();
-            let growth = self.growth(acked.bytes);
-            self.grow(growth, Some(rtt), state, now);
+            let segments = self.growth(acked.bytes);
+            let Self { controller, settings, space, rtt: estimate, round, delivered, .. } = self;
+            controller.on_plain_ack(segments, || Ack {
+                now,
+                segments,
+                delivered: settings.segments(*delivered),
+                una: space.una,
+                next: space.next,
+                rtt: Some(rtt),
+                min_rtt: estimate.min(),
+                srtt: estimate.srtt(),
+                round: round.number,
+                state: State::Open,
+                mss: settings.mss,
+            });
         }
-        self.restart_timer(true, now);
+        if self.board.is_empty() {
+            self.restart_timer(true, now);
+        } else {
+            self.start_timer(now);
+        }
         true
     }
 

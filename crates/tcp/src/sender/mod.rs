@@ -286,6 +286,13 @@ impl Sender {
         self.space.refill(self.settings.mss);
     }
 
+    /// Whether a sender that was usual still is after [`Sender::on_usual_ack`], as far as is known without a further look: data is
+    /// outstanding, and neither a governor nor a socket had a say.
+    #[inline(always)]
+    pub fn stays_usual(&self) -> bool {
+        !self.board.is_empty() && self.governed.is_none()
+    }
+
     /// The round-trip estimator.
     pub fn rtt(&self) -> &Rtt {
         &self.rtt
@@ -357,6 +364,7 @@ impl Sender {
     #[cfg(test)]
     pub(crate) fn describe(&self) -> String {
         let Self { controller: _, settings, space, board, rtt, timer, phase, duplicates, .. } = self;
+        let board = board.recorded_all();
         let Self { last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage, .. } = self;
         let Self { timed_from, burst, pacer, last_sent, governed, validation, .. } = self;
         format!(
@@ -372,7 +380,6 @@ impl Sender {
     }
 
     fn segments(&self, bytes: u64) -> f64 {
-        // The conversion of a signed number is one instruction.
-        bytes.cast_signed() as f64 / f64::from(self.settings.mss)
+        self.settings.segments(bytes)
     }
 }

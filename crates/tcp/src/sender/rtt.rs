@@ -58,6 +58,11 @@ impl Rtt {
         self.syn_was_lost = true;
     }
 
+    /// Whether there was a sample, and no timeout since, and timeouts are exact.
+    pub fn is_usual(&self) -> bool {
+        self.srtt > Time::ZERO && self.backoff == 0 && !self.was_too_small && !self.is_coarse
+    }
+
     /// Takes a sample, which also ends the back-off (Karn; RFC 6298, section 5.7).
     #[inline]
     pub fn sample(&mut self, rtt: Time) {

@@ -102,6 +102,13 @@ impl Settings {
         }
     }
 
+    /// Number of full segments that `bytes` make.
+    #[inline]
+    pub fn segments(&self, bytes: u64) -> f64 {
+        // The conversion of a signed number is one instruction.
+        bytes.cast_signed() as f64 / f64::from(self.mss)
+    }
+
     /// Whether timers and timestamps count ticks, as a kernel's.
     #[inline]
     pub fn is_coarse(&self) -> bool {

@@ -221,6 +221,14 @@ impl SendSpace {
         self.window_edge - self.una
     }
 
+    /// Everything below `offset` is acknowledged, which is new, and the peer accepts `window` bytes beyond it.
+    #[inline(always)]
+    pub fn advance(&mut self, offset: u64, window: u64) {
+        // A window is below 2^30 (RFC 7323, section 2.3).
+        self.largest_window = self.largest_window.max(window as u32);
+        (self.una, self.window_edge) = (offset, offset + window);
+    }
+
     /// Sets the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
     /// (`tcp_may_update_window`), an ACK without new data can open or close the window, but not move its edge
     /// back, because the ACK may be an old one.

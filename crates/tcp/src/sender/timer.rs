@@ -51,6 +51,11 @@ impl Timer {
         self.deadline == Time::MAX
     }
 
+    /// Whether it is that of data that was sent once, and nothing is due.
+    pub fn is_usual(&self) -> bool {
+        !self.is_off() && self.tries == 0 && !self.probe && !self.front_is_due
+    }
+
     /// Sets the retransmission or persist timer.
     #[inline]
     fn set(&mut self, deadline: Time) {

@@ -123,31 +123,25 @@ impl Sender {
             && self.pacer.as_ref().is_none_or(|pacer| pacer.may_send(now) && !self.would_defer(now))
     }
 
-    /// The fast path of [`Sender::poll`] and of the calls that follow it at this time: sends the full segments of
-    /// new data that may leave now, but for the last of a write, which has a flag. Returns the first of them,
-    /// their number, and whether nothing follows them now, because the window is the limit; or `None`, with nothing
+    /// The fast path of [`Sender::poll`] and of the calls that follow it at this time, for a sender that [`is usual`](Sender::is_usual):
+    /// sends the full segments of new data that may leave now, but for the last of a write, which has a flag. Returns the first of
+    /// them, their number, and whether nothing follows them now, because the window is the limit; or `None`, with nothing
     /// changed, unless there are any and:
     ///
-    /// - data is outstanding, and no loss recovery is in progress;
-    /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor
-    ///   probes for a lost tail are in use;
+    /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor a socket is in use;
     /// - no reduction waits to be signalled to the peer (CWR).
-    #[inline]
+    #[inline(always)]
     pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
-        if !self.phase.is_open()
-            || self.board.is_empty()
-            || self.timer.is_off()
-            || self.pacer.is_some()
-            || self.tlp.is_some()
-            || self.last_reduction.untold
-        {
+        if self.pacer.is_some() || self.last_reduction.untold || self.space.has_socket() {
             return None;
         }
         let mss = u64::from(self.settings.mss);
         let offset = self.space.next;
-        let admitted = (self.allowance() as u64).saturating_sub(self.in_flight());
+        // Of what is in flight nothing is lost or has arrived, and what follows a FIN is not sent.
+        let admitted = (self.controller.cwnd() * f64::from(self.settings.mss)) as u64;
+        let admitted = admitted.saturating_sub(self.space.outstanding());
         let room = self.space.limit().saturating_sub(offset);
-        let written = self.space.push().saturating_sub(offset);
+        let written = self.space.written.saturating_sub(offset);
         let most = self.settings.burst_limit.saturating_sub(self.burst);
         let bytes = admitted.min(room).min(written.saturating_sub(1));
         // Most bursts are of one or two segments, and a division takes longer than the rest.
@@ -158,9 +152,7 @@ impl Sender {
             return None;
         }
         let (bytes, len) = (count * mss, mss as u16);
-        for number in 0..count {
-            self.board.push(offset + number * mss, len, false, now);
-        }
+        self.board.push_many(offset, len, count as u32, now);
         self.space.next += bytes;
         self.burst += count as u32;
         self.last_sent = now;
@@ -173,7 +165,7 @@ impl Sender {
             && u64::from(most) > count;
         self.note_usage(is_limit);
         let first = Transmission { offset, len, fin: false, push: false, again: false, cwr: false };
-        Some((first, count as u32, is_limit && !self.timer.probe))
+        Some((first, count as u32, is_limit))
     }
 
     /// The next data segment to send now; `None` when there are no more.

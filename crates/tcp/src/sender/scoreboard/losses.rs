@@ -43,7 +43,7 @@ impl Scoreboard {
 
     /// Marks the oldest segment lost, without SACK: after three duplicate ACKs, or a partial ACK.
     pub fn front_is_lost(&mut self) {
-        if !self.records.is_empty() {
+        if !self.is_empty() {
             self.mark_lost(self.first);
         }
     }
@@ -108,6 +108,7 @@ impl Scoreboard {
 
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
     pub fn all_is_lost(&mut self) {
+        self.record_to(self.next_id());
         self.forget_reneged();
         let waited_for = self.records.len() as u32 - self.sacked - self.waiting;
         for record in &mut self.records {
@@ -120,7 +121,6 @@ impl Scoreboard {
         self.count();
         self.retransmissions.clear();
         self.lost_again.clear();
-        self.touched = self.next_id();
         self.examined = self.next_id();
         self.retransmit_from = self.first;
     }

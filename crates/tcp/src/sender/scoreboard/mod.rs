@@ -1,10 +1,13 @@
-//! Data that was sent and not yet cumulatively acknowledged: one record for each segment, in order.
+//! Data that was sent and not yet cumulatively acknowledged, in order: first one record for each segment, as far as something may be known
+//! of any, and then bursts of segments of which nothing is known but that they were sent once. As long as nothing is missing there are
+//! only bursts; a segment gets its record when it is first asked for or marked.
 //!
 //! All operations for an ACK take constant time, amortised over the segments, with selective acknowledgments
 //! too: a segment is pushed once, selectively acknowledged once, marked lost once for each time it is lost,
 //! and popped once. Segments are numbered by a serial number, the `id`. `losses.rs` determines which segments
 //! are lost by counting, `overdue.rs` by time, and `next.rs` determines which one is retransmitted next.
 
+mod burst;
 mod losses;
 mod next;
 mod overdue;
@@ -16,6 +19,7 @@ use elephan_units::Time;
 
 use crate::runs::Runs;
 
+use burst::Bursts;
 use record::{FIN, IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, SACKED};
 
 pub use record::{Record, is_later};
@@ -91,15 +95,16 @@ pub struct Acked {
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     records: VecDeque<Record>,
-    /// Id of the first record.
+    /// The segments behind the records.
+    bursts: Bursts,
+    /// Id of the first segment, and number of segments.
     first: u64,
+    len: u64,
     /// Selectively acknowledged ids.
     runs: Runs,
     /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`). Boxed,
     /// because many flows have none.
     blocks: Option<Box<[(u64, u64); 4]>>,
-    /// Nothing is known of the ids from here on but that they were sent once.
-    touched: u64,
     /// Every id below this was checked for loss.
     examined: u64,
     /// NextSeg's rule 3 retransmits no id below this.
@@ -139,13 +144,14 @@ impl Scoreboard {
     }
 
     /// Whether nothing is outstanding.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.len == 0
     }
 
     /// The id that the next new segment will get.
     pub fn next_id(&self) -> u64 {
-        self.first + self.records.len() as u64
+        self.first + self.len
     }
 
     /// RFC 6675's pipe: payload bytes thought to be in flight.
@@ -160,17 +166,17 @@ impl Scoreboard {
 
     /// The oldest segment outstanding.
     pub fn front(&self) -> Option<&Record> {
-        self.records.front()
+        self.records.front().or_else(|| self.bursts.front())
     }
 
     /// The oldest segment's id, for a retransmission regardless of its state.
     pub fn front_id(&self) -> Option<u64> {
-        (!self.records.is_empty()).then_some(self.first)
+        (!self.is_empty()).then_some(self.first)
     }
 
     /// Number of segments outstanding.
     pub fn len(&self) -> u64 {
-        self.records.len() as u64
+        self.len
     }
 
     /// Whether any segment outstanding was selectively acknowledged.
@@ -183,6 +189,11 @@ impl Scoreboard {
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.runs.is_empty() && self.waiting == 0 && self.retransmissions.is_empty()
+    }
+
+    /// Whether nothing is known of any segment but that it was sent once.
+    pub fn is_untouched(&self) -> bool {
+        self.records.is_empty() && self.retransmissions.is_empty()
     }
 
     /// Number of segments that are lost and were not retransmitted since.
@@ -215,13 +226,39 @@ impl Scoreboard {
         self.waiting > 0
     }
 
+    /// The id after the last segment that has a record.
+    fn recorded(&self) -> u64 {
+        self.first + self.records.len() as u64
+    }
+
+    /// Gives the next segment without a record one; returns whether there was any.
+    fn record_next(&mut self) -> bool {
+        let next = self.bursts.pop_front();
+        if self.records.len() == self.records.capacity() && next.is_some() {
+            // As for bursts.
+            self.records.reserve_exact((self.records.len() / 2).max(4));
+        }
+        self.records.extend(next);
+        next.is_some()
+    }
+
+    /// Gives all segments up to this one records.
+    #[inline]
+    fn record_to(&mut self, id: u64) {
+        while self.recorded() <= id && self.record_next() {}
+    }
+
+    /// A segment that has a record, or is the first without one.
     fn get(&self, id: u64) -> &Record {
-        &self.records[(id - self.first) as usize]
+        match self.records.get((id - self.first) as usize) {
+            Some(record) => record,
+            None => self.bursts.front().expect("a segment that is asked for is outstanding"),
+        }
     }
 
     /// A record to be marked.
     fn get_mut(&mut self, id: u64) -> &mut Record {
-        self.touched = self.touched.max(id + 1);
+        self.record_to(id);
         &mut self.records[(id - self.first) as usize]
     }
 
@@ -233,41 +270,32 @@ impl Scoreboard {
     /// A new segment was sent.
     #[inline]
     pub fn push(&mut self, offset: u64, len: u16, fin: bool, now: Time) {
-        let transmission = self.next_transmission();
-        let flags = if fin { FIN } else { 0 };
-        if self.records.len() == self.records.capacity() {
-            self.make_room();
-        }
-        self.records.push_back(Record { offset, sent_at: now, transmission, len, flags });
-        self.pipe += u64::from(len);
+        self.push_burst(offset, len, 1, if fin { FIN } else { 0 }, now);
     }
 
-    /// Makes room for half as many records again: small windows are many, and doubling would leave a quarter of their memory
-    /// unused.
-    #[cold]
-    fn make_room(&mut self) {
-        self.records.reserve_exact((self.records.len() / 2).max(4));
-    }
-
-    /// The fast path of [`Scoreboard::acknowledge`]: removes everything below `offset`, or returns `None`, with
-    /// nothing changed, unless that is a segment or more, and nothing is known of any segment but that it was sent
-    /// once.
+    /// New segments of `len` bytes were sent, `count` of them.
     #[inline]
+    pub fn push_many(&mut self, offset: u64, len: u16, count: u32, now: Time) {
+        self.push_burst(offset, len, count, 0, now);
+    }
+
+    #[inline(always)]
+    fn push_burst(&mut self, offset: u64, len: u16, count: u32, flags: u8, now: Time) {
+        let transmission = self.transmissions.wrapping_add(1);
+        self.transmissions = self.transmissions.wrapping_add(count);
+        self.bursts.push(Record { offset, sent_at: now, transmission, len, flags }, count);
+        self.len += u64::from(count);
+        self.pipe += u64::from(count) * u64::from(len);
+    }
+
+    /// The fast path of [`Scoreboard::acknowledge`], if the scoreboard [`is untouched`](Scoreboard::is_untouched): removes everything
+    /// below `offset`, or returns `None`, with nothing changed, unless that is a segment or more.
+    #[inline(always)]
     pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Acked> {
-        let first = *self.records.front()?;
-        if first.end() > offset || self.first < self.touched || !self.retransmissions.is_empty() {
-            return None;
-        }
-        let mut last = first;
-        self.records.pop_front();
-        self.first += 1;
-        while let Some(&record) = self.records.front()
-            && record.end() <= offset
-        {
-            last = record;
-            self.records.pop_front();
-            self.first += 1;
-        }
+        let first = *self.bursts.front().filter(|first| first.end() <= offset)?;
+        let (last, count) = self.bursts.remove_below(offset);
+        self.first += u64::from(count);
+        self.len -= u64::from(count);
         let bytes = last.offset + u64::from(last.len) - first.offset;
         self.pipe -= bytes;
         if is_later(last.transmission, self.latest_arrived) {
@@ -280,22 +308,24 @@ impl Scoreboard {
     pub fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
         let horizon = delivered.horizon;
         delivered.horizon = horizon.min(delivered.echoed.unwrap_or(horizon));
-        while let Some(record) = self.records.front() {
+        while let Some(&record) = self.front() {
             if record.end() > offset {
                 break;
+            }
+            if self.records.pop_front().is_none() {
+                self.bursts.pop_front();
             }
             delivered.cumulative += u64::from(record.len);
             delivered.segments += 1;
             if record.flags & SACKED == 0 {
                 delivered.bytes += u64::from(record.len);
-                let record = *record;
                 self.arrived(self.first, &record, delivered);
                 self.leaves(&record);
             } else {
                 self.sacked -= 1;
             }
-            self.records.pop_front();
             self.first += 1;
+            self.len -= 1;
         }
         delivered.horizon = horizon;
         self.runs.remove_below(self.first);
@@ -315,6 +345,7 @@ impl Scoreboard {
 
     /// Recounts what waits, is lost, is in flight again and in the pipe.
     fn count(&mut self) {
+        self.record_to(self.next_id());
         (self.waiting, self.lost, self.retransmitted, self.pipe) = (0, 0, 0, 0);
         for record in self.records.iter().filter(|record| record.flags & SACKED == 0) {
             self.waiting += u32::from(record.waits());
@@ -354,11 +385,11 @@ impl Scoreboard {
     pub fn is_sacked_again(&self, offset: u64, mss: u32) -> bool {
         let id = self.id_at(offset, mss);
         offset >= self.records.front().map_or(u64::MAX, |front| front.offset)
-            && id < self.next_id()
+            && id < self.recorded()
             && self.get(id).flags & (SACKED | RETRANSMITTED) == SACKED | RETRANSMITTED
     }
 
-    /// The id of the first segment that begins at or after `offset`.
+    /// The id of the first segment that begins at or after `offset`, of those that have records; the next if there is none.
     ///
     /// Segments are at most `mss` long, so division gives a lower bound. It is exact unless there are short
     /// segments.
@@ -367,7 +398,7 @@ impl Scoreboard {
         let count = self.records.len();
         let guess = (offset.saturating_sub(front.offset) / u64::from(mss)) as usize;
         if guess >= count {
-            return self.next_id();
+            return self.recorded();
         }
         if self.records[guess].offset >= offset {
             return self.first + guess as u64;
@@ -405,7 +436,7 @@ impl Scoreboard {
             return false;
         }
         let mut end = to;
-        while self.records.get((end - self.first) as usize).is_some_and(|record| record.end() <= right) {
+        while end < self.next_id() && self.get(end).end() <= right {
             self.mark_sacked(end, delivered);
             end += 1;
         }
@@ -423,6 +454,9 @@ impl Scoreboard {
 
     #[inline(never)]
     fn sack_anywhere(&mut self, left: u64, right: u64, mss: u32, delivered: &mut Delivered) {
+        while self.bursts.front().is_some_and(|record| record.offset < right) {
+            self.record_next();
+        }
         let from = self.id_at(left, mss).max(self.first);
         let mut to = self.id_at(right, mss);
         // A block that ends within a segment does not cover it.
@@ -454,7 +488,15 @@ impl Scoreboard {
 
     /// Whether a segment in flight was ever retransmitted.
     pub fn was_retransmitted(&self, id: u64) -> bool {
-        self.get(id).was_retransmitted()
+        id < self.recorded() && self.get(id).was_retransmitted()
+    }
+
+    /// The same with a record for each segment, for tests that compare.
+    #[cfg(test)]
+    pub fn recorded_all(&self) -> Self {
+        let mut board = self.clone();
+        board.record_to(board.next_id());
+        board
     }
 
     /// Number of transmissions so far, retransmissions included, wrapping.

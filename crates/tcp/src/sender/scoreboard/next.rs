@@ -17,7 +17,7 @@ impl Scoreboard {
             }
             self.lost_again.pop_front();
         }
-        for id in self.retransmit_from.max(self.first)..self.next_id() {
+        for id in self.retransmit_from.max(self.first)..self.recorded() {
             if self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
                 self.retransmit_from = id;
                 return Some(id);

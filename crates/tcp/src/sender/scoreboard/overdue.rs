@@ -26,6 +26,7 @@ impl Scoreboard {
         let mut found = Overdue::default();
         let mut id = self.examined.max(self.first);
         while id < self.next_id() {
+            self.record_to(id.saturating_sub(1));
             let record = self.get(id);
             if record.flags & (SACKED | LOST | RETRANSMITTED) == 0 {
                 if !is_later(self.latest_arrived, record.transmission) {
@@ -84,10 +85,12 @@ impl Scoreboard {
         let is_overtaken = |record: &Record| is_later(self.latest_arrived, record.transmission);
         // Segments that were sent once are in order, so the first of them stands for the rest. A retransmitted one
         // says nothing of those that follow it.
-        self.records.back().is_some_and(is_overtaken)
-            || self.records.get((id - self.first) as usize).is_some_and(|record| {
+        let last = self.bursts.back().or(self.records.back().copied());
+        last.is_some_and(|record| is_overtaken(&record))
+            || id < self.next_id() && {
+                let record = self.get(id);
                 is_overtaken(record) || (record.was_retransmitted() && id + 1 < self.next_id())
-            })
+            }
     }
 
     /// Whether `count` segments or more are selectively acknowledged.
@@ -108,6 +111,7 @@ impl Scoreboard {
     /// `sent_by` or before (RFC 8985, section 6.3). What was sent later may still arrive, unless the receiver has
     /// reneged.
     pub fn old_is_lost(&mut self, sent_by: Time) {
+        self.record_to(self.next_id());
         let reneged = self.forget_reneged();
         let first = self.first;
         for (id, record) in (first..).zip(&mut self.records) {
@@ -121,7 +125,6 @@ impl Scoreboard {
         kept.retain(|&(id, transmission)| self.is_current(id, transmission) && !self.get(id).waits());
         self.retransmissions = kept;
         self.lost_again.clear();
-        self.touched = self.next_id();
         self.examined = first;
         self.retransmit_from = first;
     }

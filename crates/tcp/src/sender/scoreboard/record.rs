@@ -15,7 +15,7 @@ pub(super) const FIN: u8 = 16;
 
 /// A sent segment. The size of 24 bytes matters, because a window of a million records is walked at line
 /// rate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
     /// Offset of its first byte.
     pub offset: u64,
@@ -29,6 +29,15 @@ pub struct Record {
 }
 
 impl Record {
+    /// The segment so many places behind this one, if both are of one length and were sent one after the other at one time.
+    #[inline]
+    pub(super) fn behind(&self, places: u32) -> Self {
+        Self {
+            offset: self.offset + u64::from(places) * u64::from(self.len),
+            transmission: self.transmission.wrapping_add(places),
+            ..*self
+        }
+    }
     /// Offset after its last byte; a FIN takes one byte of sequence space.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len) + u64::from(self.is_fin())

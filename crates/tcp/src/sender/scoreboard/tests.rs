@@ -12,6 +12,8 @@ fn sent(count: u64) -> Scoreboard {
 
 /// Recomputes the values that the scoreboard keeps as counters and runs.
 pub fn check(board: &Scoreboard) {
+    let board = &board.recorded_all();
+    assert_eq!(board.len(), board.records.len() as u64, "len");
     assert_eq!(board.pipe, board.records.iter().map(Record::in_pipe).sum::<u64>(), "pipe");
     let waiting = board.records.iter().filter(|r| r.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST);
     assert_eq!(board.waiting(), waiting.count() as u64, "waiting");
