@@ -149,13 +149,19 @@ impl<P: Packet> Part<P> {
         accepted
     }
 
-    /// The first `count` packets of a run, of `bytes` each, arrive at a near end so much later; see [`NearEnd::send_run`].
+    /// Packets of `bytes` arrive at a near end at these times; see [`NearEnd::send_run`].
     #[inline(always)]
-    pub fn send_run(&mut self, number: usize, bytes: u32, run: &Run<P::Head>, delay: Time, count: u32) {
+    pub fn send_run(
+        &mut self,
+        number: usize,
+        bytes: u32,
+        times: impl Iterator<Item = (u32, Time)>,
+        make: impl Fn(u32) -> P::Head,
+    ) {
         let near = &mut self.nears[number];
         let wire = &mut self.wires[near.wire as usize];
         let was_idle = wire.is_empty();
-        near.end.send_run(bytes, run, delay, count, wire);
+        near.end.send_run(bytes, times, make, wire);
         let far = near.far;
         if was_idle && far != ELSEWHERE {
             self.reschedule(far as usize);

@@ -113,6 +113,13 @@ impl Head {
         Self { position: self.position + 1, ..*self }
     }
 
+    /// The segment so many places behind this one.
+    #[inline(always)]
+    pub fn behind(&self, places: u32) -> Self {
+        let seq = self.header.seq.wrapping_add(places * u32::from(self.header.len));
+        Self { header: Header { seq, ..self.header }, ..*self }
+    }
+
     /// Whether it was marked.
     #[inline(always)]
     pub fn is_marked(&self) -> bool {
@@ -226,9 +233,7 @@ impl elephan_net::Packet for Packet {
     }
     #[inline(always)]
     fn behind(head: &Head, places: u32) -> Head {
-        let mut behind = *head;
-        behind.header.seq = head.header.seq.wrapping_add(places * u32::from(head.header.len));
-        behind
+        head.behind(places)
     }
     #[inline]
     fn bytes(&self) -> u32 {

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
-use super::run::Run;
 use super::wire::Wire;
 use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
@@ -128,34 +127,32 @@ impl<P: Packet> NearEnd<P> {
         true
     }
 
-    /// Offers the first `count` packets of a run, of `bytes` each, that arrive so much later than the run has them; none has a rest.
+    /// Offers packets of `bytes` that have no rest at these times; `make` returns the head of the one in a place, which is
+    /// [`behind`](Packet::behind) the first. See [`NearEnd::send`] for why it is made here.
     #[inline(always)]
-    pub fn send_run(&mut self, bytes: u32, run: &Run<P::Head>, delay: Time, count: u32, wire: &mut Wire<P>) {
+    pub fn send_run(
+        &mut self,
+        bytes: u32,
+        times: impl Iterator<Item = (u32, Time)>,
+        make: impl Fn(u32) -> P::Head,
+        wire: &mut Wire<P>,
+    ) {
         if !self.is_plain {
-            return self.send_each(run, delay, count, wire);
+            for (place, now) in times {
+                self.send_any(P::join(&make(place), None), wire, now);
+            }
+            return;
         }
         // When the packet before was finished, if it was accepted.
         let mut last = None;
-        for (place, now) in run.times(delay, count) {
+        for (place, now) in times {
             let finish = self.offer(bytes, now);
             if let Some(finish) = finish
                 && !last.is_some_and(|last| wire.extend(last, finish))
             {
-                if place == 0 {
-                    wire.push_head(finish, run.head());
-                } else {
-                    wire.push_head(finish, &P::behind(run.head(), place));
-                }
+                wire.push_head(finish, || make(place));
             }
             last = finish;
-        }
-    }
-
-    /// The same one by one.
-    #[inline(never)]
-    fn send_each(&mut self, run: &Run<P::Head>, delay: Time, count: u32, wire: &mut Wire<P>) {
-        for (place, now) in run.times(delay, count) {
-            self.send_any(P::join(&P::behind(run.head(), place), None), wire, now);
         }
     }
 

@@ -70,8 +70,7 @@ impl<H: Copy> Run<H> {
         u32::from(self.more) + 1
     }
 
-    /// Of the first `count` packets, the place, and when it arrives, so much later than it is finished. Of a run of one, `count` may be
-    /// larger: so many that are finished at once.
+    /// Of the first `count` packets, the place, and when it arrives, so much later than it is finished.
     #[inline(always)]
     pub fn times(&self, delay: Time, count: u32) -> impl Iterator<Item = (u32, Time)> + use<H> {
         let Self { finish, gap, longer, .. } = *self;

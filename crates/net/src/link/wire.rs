@@ -62,19 +62,17 @@ impl<P: Packet> Wire<P> {
     pub(super) fn push(&mut self, finish: Time, packet: &P) {
         let (head, rest) = packet.split();
         self.rests.extend(rest);
-        self.push_head(finish, &head);
+        self.push_head(finish, || head);
     }
 
-    /// Adds a packet by its head; copied from where it is to where it stays, it is not copied twice.
+    /// Adds the packet with the head that `make` returns.
     #[inline(always)]
-    pub(super) fn push_head(&mut self, finish: Time, head: &P::Head) {
+    pub(super) fn push_head(&mut self, finish: Time, make: impl FnOnce() -> P::Head) {
         if self.is_empty() {
-            self.taken = 0;
-            self.front.clear();
-            self.front.push(Run::new(finish, *head));
+            self.begin(Run::new(finish, make()));
             return;
         }
-        self.back.push(Run::new(finish, *head));
+        self.back.push(Run::new(finish, make()));
         if self.back.len() == CHUNK {
             self.end_back();
         }
@@ -87,6 +85,14 @@ impl<P: Packet> Wire<P> {
         let run =
             if self.back.is_empty() && self.middle.is_empty() { &mut self.front } else { &mut self.back };
         run.last_mut().is_some_and(|run| run.extend(last, finish))
+    }
+
+    /// The first packets of an empty wire.
+    #[inline(never)]
+    fn begin(&mut self, run: Run<P::Head>) {
+        self.taken = 0;
+        self.front.clear();
+        self.front.push(run);
     }
 
     /// The chunk that is written is full.
@@ -205,7 +211,7 @@ mod tests {
                             near.push(Time::from_picos(sent), &packet);
                             sent += 1;
                         } else {
-                            near.push_head(Time::from_picos(sent), &packet);
+                            near.push_head(Time::from_picos(sent), || packet);
                             sent += 1;
                             while !has_rest(sent) && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
                                 sent += 1;

@@ -4,6 +4,8 @@
 //! Each function here does what the rules for any packet do (`packets.rs`, `transport.rs`), for packets that follow each other on a
 //! wire, or nothing at all.
 
+use std::iter::once;
+
 use elephan_net::Run;
 use elephan_network::{Driver, Lent, Part};
 use elephan_units::Time;
@@ -13,7 +15,8 @@ use crate::engine::source::Source;
 use crate::error::Error;
 use crate::packet::{Head, Packet};
 use crate::report::{Key, Rank};
-use crate::state::connection::{Half, RECEIVER, SENDER};
+use crate::state::connection::{Half, RECEIVER, SENDER, Sending};
+use crate::state::steps::Steps;
 use crate::state::timers::{Timer, Timers};
 
 impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
@@ -97,7 +100,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
     }
 
-    /// Packets go on to another link, as they are stored: the first run, whose event has begun, and those that follow it there by
+    /// Packets go on to another link: the first run, whose event has begun, and those that follow it there by
     /// `bound`.
     #[inline(never)]
     fn pass(&mut self, near: usize, lent: &mut Lent<Packet>, bound: Time) {
@@ -106,7 +109,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let mut is_first = true;
         while let Some((run, delay)) = lent.next() {
             let at = run.finish().saturating_add(delay);
-            let head = run.head_mut();
+            let head = run.head();
             if !is_first
                 && (at > bound || !head.is_all() || self.part.near_at(head.position + 1) != Some(near))
             {
@@ -118,14 +121,13 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             let count =
                 if run.len() == 1 { 1 } else { count_events(run, delay, bound, &mut now, &mut events) };
             packets += count;
-            run.head_mut().position += 1;
-            self.part.send_run(near, run.head().bytes.into(), run, delay, count);
-            if count < run.len() {
-                run.head_mut().position -= 1;
-                lent.take_many(count);
+            let head = run.head().onward();
+            self.part.send_run(near, head.bytes.into(), run.times(delay, count), |place| head.behind(place));
+            let is_whole = count == run.len();
+            lent.take_many(count);
+            if !is_whole {
                 break;
             }
-            lent.take_many(count);
         }
         self.site.current.at = now;
         self.site.handled += events;
@@ -143,22 +145,28 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if half.number as u16 != head.connection {
             return 0;
         }
+        let Some(back) = part.near_at(half.start) else { return 0 };
         let mut last = site.current.at;
-        if part.near_at(half.start).is_some_and(|near| !part.leads_out(near)) {
+        if !part.leads_out(back) {
             // An ACK may have an event here before the next segment arrives.
             bound = last;
         }
-        let mut header = head.header;
+        let header = &head.header;
         let (mut taken, mut is_quiet) = (0, true);
         for (place, at) in run.times(delay, run.len()) {
-            if place > 0 && at > bound || !half.endpoint.on_next_data(&header, at) {
+            let endpoint = &mut half.endpoint;
+            let is_next = if place == 0 {
+                endpoint.on_next_data(header, at)
+            } else {
+                at <= bound && endpoint.on_more_data(header, at)
+            };
+            if !is_next {
                 break;
             }
             site.handled += u64::from(at > last);
             last = at;
             taken += 1;
-            header.seq = header.seq.wrapping_add(header.len.into());
-            if send_ack(half, number, part, at) {
+            if send_ack(half, number, back, part, at) {
                 site.steps.take();
             }
             is_quiet = half.endpoint.is_quiet();
@@ -180,7 +188,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// needed.
     #[inline(never)]
     fn acknowledgment(&mut self, head: &Head, now: Time) -> u32 {
-        let site = &mut *self.site;
+        let Self { site, part } = self;
         let (number, place) = (head.flow, site.place(head.flow));
         let Some(connection) = site.slots[place].connection.as_deref_mut() else { return 0 };
         if connection.half.number as u16 != head.connection
@@ -189,7 +197,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         {
             return 0;
         }
-        self.pump::<SENDER>(number, now);
+        if !send_burst(connection, number, part, (&mut site.timers, &mut site.steps), now) {
+            self.pump_any(number, SENDER, now);
+        }
         1
     }
 
@@ -199,32 +209,20 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     pub(super) fn send<const END: usize>(&mut self, number: u32, now: Time) -> bool {
         let Self { site, part } = self;
         let place = site.place(number);
-        if END == RECEIVER {
-            let Some(half) = site.sinks[place].connection.as_deref_mut() else { return false };
-            if !send_ack(half, number, part, now) {
-                return false;
-            }
-            site.steps.take();
-            let is_done = site.steps.are_left() && half.endpoint.is_quiet();
-            if is_done {
-                set_timer(half, number, RECEIVER, half.endpoint.poll_timeout(), &mut site.timers, now);
-            }
-            return is_done;
+        if END == SENDER {
+            let Some(connection) = site.slots[place].connection.as_deref_mut() else { return false };
+            return site.hosts.is_empty()
+                && send_burst(connection, number, part, (&mut site.timers, &mut site.steps), now);
         }
-        let Some(connection) = site.slots[place].connection.as_deref_mut() else { return false };
-        if !site.hosts.is_empty() {
+        let Some(half) = site.sinks[place].connection.as_deref_mut() else { return false };
+        let Some(back) = part.near_at(half.start) else { return false };
+        if !send_ack(half, number, back, part, now) {
             return false;
         }
-        let Some((count, is_all)) = send_burst(&mut connection.half, number, part, now) else { return false };
-        site.steps.take_many(count);
-        let endpoint = &connection.half.endpoint;
-        let is_done = is_all
-            && site.steps.are_left()
-            && endpoint.reductions() == connection.reductions
-            && !endpoint.is_finished();
+        site.steps.take();
+        let is_done = site.steps.are_left() && half.endpoint.is_quiet();
         if is_done {
-            let due = connection.due();
-            set_timer(&mut connection.half, number, SENDER, due, &mut site.timers, now);
+            set_timer(half, number, RECEIVER, half.endpoint.poll_timeout(), &mut site.timers, now);
         }
         is_done
     }
@@ -244,26 +242,42 @@ fn count_events(run: &Run<Head>, delay: Time, bound: Time, now: &mut Time, event
     run.len()
 }
 
-/// Sends the segments of a sender that may leave now, if all are new and alike; returns their number, and whether nothing follows
-/// them. `None`, with nothing changed, if it has others.
+/// Sends the segments of a sender that may leave now, if all are new and alike, and sets its timer. Returns false if there is more to
+/// do for the connection.
 #[inline(always)]
-fn send_burst(half: &mut Half, number: u32, part: &mut Part<Packet>, now: Time) -> Option<(u32, bool)> {
-    let burst = half.endpoint.poll_burst(now)?;
+fn send_burst(
+    connection: &mut Sending,
+    number: u32,
+    part: &mut Part<Packet>,
+    (timers, steps): (&mut Timers, &mut Steps),
+    now: Time,
+) -> bool {
+    let half = &mut connection.half;
+    let Some(near) = part.near_at(half.start) else { return false };
+    let Some(burst) = half.endpoint.poll_burst(now) else { return false };
     let head = Head::new(burst.first, half.address(number, SENDER), burst.ecn_capable);
-    let near = part.near_at(half.start)?;
-    // All leave now.
-    part.send_run(near, head.bytes.into(), &Run::new(now, head), Time::ZERO, burst.count);
-    Some((burst.count, burst.is_all))
+    let times = (0..burst.count).map(|place| (place, now));
+    part.send_run(near, head.bytes.into(), times, |place| head.behind(place));
+    steps.take_many(burst.count);
+    let endpoint = &half.endpoint;
+    let is_done = burst.is_all
+        && steps.are_left()
+        && endpoint.reductions() == connection.reductions
+        && !endpoint.is_finished();
+    if is_done {
+        let due = connection.due();
+        set_timer(&mut connection.half, number, SENDER, due, timers, now);
+    }
+    is_done
 }
 
-/// Sends the ACK of a receiver, if it has one without SACK blocks to send; returns false, with nothing changed, if not.
+/// Sends the ACK of a receiver, if it has one without SACK blocks to send, to the link `back`; returns false, with nothing changed, if
+/// not.
 #[inline(always)]
-fn send_ack(half: &mut Half, number: u32, part: &mut Part<Packet>, now: Time) -> bool {
+fn send_ack(half: &mut Half, number: u32, back: usize, part: &mut Part<Packet>, now: Time) -> bool {
     let Some(header) = half.endpoint.poll_ack(now) else { return false };
     let head = Head::new(header, half.address(number, RECEIVER), false);
-    if let Some(near) = part.near_at(half.start) {
-        part.send_run(near, head.bytes.into(), &Run::new(now, head), Time::ZERO, 1);
-    }
+    part.send_run(back, head.bytes.into(), once((0, now)), |_| head);
     true
 }
 

@@ -175,7 +175,7 @@ impl Endpoint {
             Some(sending)
                 if sending.sender.is_usual()
                     && self.last_ack == self.receiver.next()
-                    && !self.receiver.ack_now =>
+                    && self.receiver.is_still() =>
             {
                 Usual::Sender
             }

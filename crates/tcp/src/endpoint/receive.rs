@@ -84,6 +84,14 @@ impl Endpoint {
         {
             return false;
         }
+        self.on_more_data(header, now)
+    }
+
+    /// The same for a segment that follows at once in the order of sequence on one for which it returned true, and differs from that in
+    /// nothing else.
+    #[inline(always)]
+    pub fn on_more_data(&mut self, header: &Header, now: Time) -> bool {
+        debug_assert_eq!(self.usual, Usual::Receiver);
         // RFC 7323, section 4.3, rule 2: a delayed acknowledgment echoes the earliest segment that it covers.
         let is_first = self.last_ack == self.receiver.next();
         if !self.receiver.receive_next(header.len.into(), now) {

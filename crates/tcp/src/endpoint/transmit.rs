@@ -19,7 +19,18 @@ impl Endpoint {
         }
         let Sending { sender, counters } = self.sending.as_deref_mut()?;
         let (first, count, is_all) = sender.poll_burst(counters, now)?;
-        let first = self.data(first, now);
+        self.capable = self.ecn;
+        // The acknowledgment is that of the last segment: nothing has arrived since.
+        let first = Header {
+            seq: sequence::wire(first.offset, self.iss.wrapping_add(1)),
+            ack: self.due(),
+            ts_val: ticks(now),
+            ts_ecr: self.ts_recent,
+            window: (self.receiver.advertised_window() >> self.our_shift).min(65_535) as u16,
+            len: first.len,
+            flags: if self.echo { Flags::ACK | Flags::ECE } else { Flags::ACK },
+            timestamps: true,
+        };
         Some(Burst { first, count, ecn_capable: self.capable, is_all })
     }
 

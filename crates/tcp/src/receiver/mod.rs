@@ -235,12 +235,19 @@ impl Receiver {
     }
 
     /// The window to advertise now, in bytes from the acknowledgment. Records that it was advertised.
+    #[inline(always)]
     pub fn advertise(&mut self) -> u64 {
         let edge = self.next + self.free();
         if edge >= self.advertised.max(self.next) + self.step() {
             self.advertised = edge;
         }
         self.advertised.saturating_sub(self.next)
+    }
+
+    /// The window that the last acknowledgment advertised, if nothing has arrived since.
+    #[inline(always)]
+    pub fn advertised_window(&self) -> u64 {
+        self.advertised - self.next
     }
 
     /// The available window: the limit set by right-sizing or the buffer, less the unread data; or what the

@@ -17,6 +17,17 @@ impl Receiver {
             && !self.hurries_reads
     }
 
+    /// Whether an acknowledgment that says what the last one said leaves the receiver as it is: everything is acknowledged, and the
+    /// window has not opened.
+    pub fn is_still(&self) -> bool {
+        !self.ack_now
+            && !self.pushed
+            && self.deadline == Time::MAX
+            && self.unacknowledged == 0
+            && self.opens_by() < self.step()
+            && self.advertised >= self.next
+    }
+
     /// The fast path of [`Receiver::receive`] for a receiver that [`is usual`](Receiver::is_usual): the next `len` bytes arrived, without
     /// a FIN. Returns false, with nothing changed, if they do not fit into the window.
     #[inline(always)]

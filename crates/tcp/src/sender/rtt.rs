@@ -64,7 +64,7 @@ impl Rtt {
     }
 
     /// Takes a sample, which also ends the back-off (Karn; RFC 6298, section 5.7).
-    #[inline]
+    #[inline(always)]
     pub fn sample(&mut self, rtt: Time) {
         self.backoff = 0;
         self.observe(rtt);

@@ -151,6 +151,7 @@ impl SendSpace {
     }
 
     /// Payload bytes and FIN not yet acknowledged.
+    #[inline(always)]
     pub fn outstanding(&self) -> u64 {
         self.next - self.una
     }
@@ -193,6 +194,7 @@ impl SendSpace {
     }
 
     /// The offset up to which the peer's window and the send buffer have room.
+    #[inline(always)]
     pub fn limit(&self) -> u64 {
         self.window_edge.min(self.una.saturating_add(self.buffer))
     }

@@ -399,7 +399,7 @@ impl Sender {
     }
 
     /// Records how much of the window is used; `limited` says that data waits for the window.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_usage(&mut self, limited: bool) {
         let usage = &self.usage;
         let begins = self.space.una >= usage.until;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use elephan_units::Time;
+
 use super::record::{FIN, Record};
 
 /// Full segments that were sent one after the other at one time, or any one segment.
@@ -19,10 +21,32 @@ pub struct Bursts {
     bursts: VecDeque<Burst>,
 }
 
+/// Segments that were removed: their payload bytes, their number, and of the last of them the number of its transmission and when it
+/// was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Removed {
+    pub bytes: u64,
+    pub count: u32,
+    pub transmission: u32,
+    pub sent_at: Time,
+}
+
+impl Removed {
+    /// The first `count` segments of a burst.
+    #[inline(always)]
+    fn add(&mut self, burst: &Burst, count: u32) {
+        self.bytes += u64::from(count) * u64::from(burst.first.len);
+        self.count += count;
+        self.transmission = burst.first.transmission.wrapping_add(count - 1);
+        self.sent_at = burst.first.sent_at;
+    }
+}
+
 impl Burst {
-    /// Offset after its last byte.
-    fn end(&self) -> u64 {
-        self.first.end() + u64::from(self.count - 1) * u64::from(self.first.len)
+    /// What it takes of the sequence space.
+    #[inline(always)]
+    fn len(&self) -> u64 {
+        u64::from(self.count) * u64::from(self.first.len) + u64::from(self.first.is_fin())
     }
 
     /// The last segment.
@@ -33,7 +57,7 @@ impl Burst {
 
 impl Bursts {
     /// Adds `count` segments: this one, and those of the same length behind it.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, first: Record, count: u32) {
         if let Some(last) = self.bursts.back_mut()
             && last.first.sent_at == first.sent_at
@@ -81,28 +105,27 @@ impl Bursts {
         Some(first)
     }
 
-    /// Removes all segments below `offset`, of which the first is one: returns the last of them, and their number.
-    #[inline]
-    pub fn remove_below(&mut self, offset: u64) -> (Record, u32) {
-        let (mut removed, mut last) = (0, Record::default());
+    /// Removes all segments below `offset`; `None` if the first is not one.
+    #[inline(always)]
+    pub fn remove_below(&mut self, offset: u64) -> Option<Removed> {
+        let mut removed = Removed { bytes: 0, count: 0, transmission: 0, sent_at: Time::ZERO };
         while let Some(burst) = self.bursts.front_mut() {
-            if burst.end() <= offset {
-                last = burst.last();
-                removed += burst.count;
-                self.bursts.pop_front();
-                continue;
+            let bytes = offset.saturating_sub(burst.first.offset);
+            if bytes < burst.len() {
+                // A FIN comes alone, and most bursts that are acknowledged in part are so by one segment: a division takes longer than
+                // the rest.
+                let len = u64::from(burst.first.len);
+                let count = if bytes < 2 * len { u32::from(bytes >= len) } else { (bytes / len) as u32 };
+                if count > 0 && burst.count > 1 {
+                    removed.add(burst, count);
+                    burst.first = burst.first.behind(count);
+                    burst.count -= count;
+                }
+                break;
             }
-            let acked = offset.saturating_sub(burst.first.offset) as u32;
-            // Most that are acknowledged in part are so by one segment, and a division takes longer than the rest.
-            let len = u32::from(burst.first.len);
-            let count = if acked < 2 * len { u32::from(acked >= len) } else { acked / len };
-            if count > 0 {
-                last = burst.first.behind(count - 1);
-                (burst.first, burst.count) = (burst.first.behind(count), burst.count - count);
-                removed += count;
-            }
-            break;
+            removed.add(burst, burst.count);
+            self.bursts.pop_front();
         }
-        (last, removed)
+        (removed.count > 0).then_some(removed)
     }
 }

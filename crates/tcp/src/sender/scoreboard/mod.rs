@@ -19,7 +19,7 @@ use elephan_units::Time;
 
 use crate::runs::Runs;
 
-use burst::Bursts;
+use burst::{Bursts, Removed};
 use record::{FIN, IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, SACKED};
 
 pub use record::{Record, is_later};
@@ -292,16 +292,14 @@ impl Scoreboard {
     /// below `offset`, or returns `None`, with nothing changed, unless that is a segment or more.
     #[inline(always)]
     pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Acked> {
-        let first = *self.bursts.front().filter(|first| first.end() <= offset)?;
-        let (last, count) = self.bursts.remove_below(offset);
+        let Removed { bytes, count, transmission, sent_at } = self.bursts.remove_below(offset)?;
         self.first += u64::from(count);
         self.len -= u64::from(count);
-        let bytes = last.offset + u64::from(last.len) - first.offset;
         self.pipe -= bytes;
-        if is_later(last.transmission, self.latest_arrived) {
-            (self.latest_arrived, self.latest_sent_at) = (last.transmission, last.sent_at);
+        if is_later(transmission, self.latest_arrived) {
+            (self.latest_arrived, self.latest_sent_at) = (transmission, sent_at);
         }
-        Some(Acked { bytes, sent_at: last.sent_at })
+        Some(Acked { bytes, sent_at })
     }
 
     /// Removes everything below `offset`, and adds it to `delivered`.
