@@ -168,6 +168,15 @@ impl<P: Packet> Part<P> {
         }
     }
 
+    /// A near end whose link leads to another part, its wire, and the near end of each position ([`Part::near_at`]), for packets that
+    /// follow each other there.
+    #[inline(always)]
+    pub fn exit(&mut self, number: usize) -> (&mut NearEnd<P>, &mut Wire<P>, &[u32]) {
+        let near = &mut self.nears[number];
+        debug_assert_eq!(near.far, ELSEWHERE);
+        (&mut near.end, &mut self.wires[near.wire as usize], &self.hops)
+    }
+
     /// Whether a near end's link leads to another part.
     #[inline(always)]
     pub fn leads_out(&self, number: usize) -> bool {
@@ -301,8 +310,8 @@ pub struct Lent<P: Packet> {
 impl<P: Packet> Lent<P> {
     /// The next packets, as their transmitter finished them, and how much later each arrives.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<(&mut Run<P::Head>, Time)> {
-        Some((self.runs.get_mut(self.taken)?, self.delay))
+    pub fn next(&self) -> Option<(&Run<P::Head>, Time)> {
+        Some((self.runs.get(self.taken)?, self.delay))
     }
 
     /// The next packet has arrived.

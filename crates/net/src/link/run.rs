@@ -58,12 +58,6 @@ impl<H: Copy> Run<H> {
         &self.head
     }
 
-    /// The first packet, to be changed with all others.
-    #[inline(always)]
-    pub fn head_mut(&mut self) -> &mut H {
-        &mut self.head
-    }
-
     /// Number of packets.
     #[inline(always)]
     pub fn len(&self) -> u32 {

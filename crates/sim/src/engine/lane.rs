@@ -63,144 +63,178 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline]
     fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
         let link = self.part.link_of(far);
-        loop {
-            let bound = self.bound(far, until);
-            let Some((run, delay)) = lent.next() else { return Ok(()) };
-            let (at, now) = (run.finish().saturating_add(delay), self.site.current.at);
-            if at > now {
-                if at > bound {
-                    return Ok(());
+        while let Some((run, delay)) = lent.next() {
+            let (head, at) = (run.head(), run.finish().saturating_add(delay));
+            if at > self.site.current.at {
+                if at > self.bound(far, until) {
+                    break;
                 }
                 self.begin_event(link, at)?;
             }
-            let head = run.head();
-            let taken = match self.part.near_at(head.position + 1) {
-                None if head.is_plain_ack() => self.acknowledgment(head, at),
-                None if head.is_plain_data() => self.data(run, delay, bound),
-                Some(near) if head.is_all() && self.part.leads_out(near) => {
-                    self.pass(near, lent, bound);
-                    if !self.site.steps.are_left() {
-                        self.look(Source::Link(link as usize), self.site.current.at)?;
-                    }
-                    continue;
-                }
-                _ => 0,
+            let is_taken = match self.part.near_at(head.position + 1) {
+                None if head.is_plain_ack() => self.acknowledgments(far, lent, until),
+                None if head.is_plain_data() => self.data(far, lent, until),
+                Some(near) if head.is_all() && self.part.leads_out(near) => self.pass(near, far, lent, until),
+                _ => false,
             };
-            if taken > 0 {
+            if is_taken {
                 if !self.site.steps.are_left() {
-                    self.look(Source::Slot(run.head().flow), self.site.current.at)?;
+                    self.look(Source::Link(link as usize), self.site.current.at)?;
                 }
-                lent.take_many(taken);
-            } else {
+            } else if let Some((run, _)) = lent.next() {
                 let packet = &self.part.join(far, run.head());
                 self.forward(packet, at);
                 self.check_steps(packet, at)?;
                 lent.take();
             }
         }
+        Ok(())
     }
 
-    /// Packets go on to another link: the first run, whose event has begun, and those that follow it there by
-    /// `bound`.
+    /// The event of an arrival at a far end begins, unless another comes before.
+    #[inline(always)]
+    fn goes_on(&mut self, far: usize, at: Time, until: Time) -> bool {
+        if at > self.site.current.at {
+            if at > self.bound(far, until) {
+                return false;
+            }
+            self.site.current.at = at;
+            self.site.handled += 1;
+        }
+        true
+    }
+
+    /// Packets go on to another link: the first run, whose event has begun, and those that follow it there before other events.
+    /// Returns true.
     #[inline(never)]
-    fn pass(&mut self, near: usize, lent: &mut Lent<Packet>, bound: Time) {
+    fn pass(&mut self, near: usize, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
+        let bound = self.bound(far, until);
         let mut now = self.site.current.at;
         let (mut events, mut packets) = (0, 0);
-        let mut is_first = true;
+        let (end, wire, hops) = self.part.exit(near);
         while let Some((run, delay)) = lent.next() {
-            let at = run.finish().saturating_add(delay);
-            let head = run.head();
-            if !is_first
-                && (at > bound || !head.is_all() || self.part.near_at(head.position + 1) != Some(near))
-            {
+            let (head, at) = (run.head(), run.finish().saturating_add(delay));
+            let goes_on = packets == 0
+                || at <= bound && head.is_all() && hops[head.position as usize + 1] as usize == near;
+            if !goes_on {
                 break;
             }
-            is_first = false;
             events += u64::from(at > now);
             now = at;
-            let count =
-                if run.len() == 1 { 1 } else { count_events(run, delay, bound, &mut now, &mut events) };
+            let len = run.len();
+            let count = if len == 1 { 1 } else { count_events(run, delay, bound, &mut now, &mut events) };
             packets += count;
-            let head = run.head().onward();
-            self.part.send_run(near, head.bytes.into(), run.times(delay, count), |place| head.behind(place));
-            let is_whole = count == run.len();
+            end.send_run(
+                head.bytes.into(),
+                run.times(delay, count),
+                |place| head.onward().behind(place),
+                wire,
+            );
             lent.take_many(count);
-            if !is_whole {
+            if count < len {
                 break;
             }
         }
         self.site.current.at = now;
         self.site.handled += events;
         self.site.steps.take_many(packets);
+        true
     }
 
-    /// Data segments of a run reach the receiving half of their connection: the first, and others that arrive by `bound`, as
-    /// many as need no other rules. Returns how many.
+    /// Data segments reach the receiving halves of their connections: the first run, whose event has begun, and those that follow
+    /// it before other events, as far as they need no other rules. Returns whether there was any.
     #[inline(never)]
-    fn data(&mut self, run: &Run<Head>, delay: Time, mut bound: Time) -> u32 {
-        let Self { site, part } = self;
-        let head = run.head();
-        let (number, place) = (head.flow, site.place(head.flow));
-        let Some(half) = site.sinks[place].connection.as_deref_mut() else { return 0 };
-        if half.number as u16 != head.connection {
-            return 0;
-        }
-        let Some(back) = part.near_at(half.start) else { return 0 };
-        let mut last = site.current.at;
-        if !part.leads_out(back) {
-            // An ACK may have an event here before the next segment arrives.
-            bound = last;
-        }
-        let header = &head.header;
-        let (mut taken, mut is_quiet) = (0, true);
-        for (place, at) in run.times(delay, run.len()) {
-            let endpoint = &mut half.endpoint;
-            let is_next = if place == 0 {
-                endpoint.on_next_data(header, at)
-            } else {
-                at <= bound && endpoint.on_more_data(header, at)
-            };
-            if !is_next {
+    fn data(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
+        let mut any = false;
+        while let Some((run, delay)) = lent.next() {
+            let (head, first) = (run.head(), run.finish().saturating_add(delay));
+            if any && !(head.is_plain_data() && self.part.near_at(head.position + 1).is_none()) {
                 break;
             }
-            site.handled += u64::from(at > last);
-            last = at;
-            taken += 1;
-            if send_ack(half, number, back, part, at) {
-                site.steps.take();
+            if !self.goes_on(far, first, until) {
+                break;
             }
-            is_quiet = half.endpoint.is_quiet();
+            let mut bound = self.bound(far, until);
+            let Self { site, part } = self;
+            let (number, place) = (head.flow, site.place(head.flow));
+            let Some(half) = site.sinks[place].connection.as_deref_mut() else { break };
+            let Some(back) = part.near_at(half.start) else { break };
+            if half.number as u16 != head.connection {
+                break;
+            }
+            if !part.leads_out(back) {
+                // An ACK may have an event here before the next segment arrives.
+                bound = first;
+            }
+            let (header, len) = (&head.header, run.len());
+            let (mut taken, mut last, mut is_quiet) = (0, first, true);
+            for (place, at) in run.times(delay, len) {
+                let endpoint = &mut half.endpoint;
+                let is_next = if place == 0 {
+                    endpoint.on_next_data(header, at)
+                } else {
+                    at <= bound && endpoint.on_more_data(header, at)
+                };
+                if !is_next {
+                    break;
+                }
+                site.handled += u64::from(at > last);
+                last = at;
+                taken += 1;
+                send_ack(half, number, back, part, at);
+                is_quiet = half.endpoint.is_quiet();
+                if !is_quiet {
+                    break;
+                }
+                let due = half.endpoint.poll_timeout();
+                bound = bound.min(set_timer(half, number, RECEIVER, due, &mut site.timers, at));
+            }
+            if taken == 0 {
+                break;
+            }
+            any = true;
+            site.steps.take_many(taken);
+            site.current.at = last;
             if !is_quiet {
+                self.pump_any(number, RECEIVER, last);
+            }
+            lent.take_many(taken);
+            if taken < len {
                 break;
             }
-            let due = half.endpoint.poll_timeout();
-            bound = bound.min(set_timer(half, number, RECEIVER, due, &mut site.timers, at));
         }
-        site.steps.take_many(taken);
-        site.current.at = last;
-        if !is_quiet {
-            self.pump_any(number, RECEIVER, last);
-        }
-        taken
+        any
     }
 
-    /// An ACK reaches the sending half of its connection, which sends what that lets leave; returns 1, or 0 if other rules are
-    /// needed.
+    /// ACKs reach the sending halves of their connections, which send what they let leave: the first one, whose event has begun, and
+    /// those that follow it before other events, as far as they need no other rules. Returns whether there was any.
     #[inline(never)]
-    fn acknowledgment(&mut self, head: &Head, now: Time) -> u32 {
-        let Self { site, part } = self;
-        let (number, place) = (head.flow, site.place(head.flow));
-        let Some(connection) = site.slots[place].connection.as_deref_mut() else { return 0 };
-        if connection.half.number as u16 != head.connection
-            || !site.hosts.is_empty()
-            || !connection.half.endpoint.on_next_ack(&head.header, now)
-        {
-            return 0;
+    fn acknowledgments(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
+        let mut any = false;
+        while let Some((run, delay)) = lent.next() {
+            let (head, now) = (run.head(), run.finish().saturating_add(delay));
+            if any && !(head.is_plain_ack() && self.part.near_at(head.position + 1).is_none()) {
+                break;
+            }
+            if !self.goes_on(far, now, until) {
+                break;
+            }
+            let Self { site, part } = self;
+            let (number, place) = (head.flow, site.place(head.flow));
+            let Some(connection) = site.slots[place].connection.as_deref_mut() else { break };
+            if connection.half.number as u16 != head.connection
+                || !site.hosts.is_empty()
+                || !connection.half.endpoint.on_next_ack(&head.header, now)
+            {
+                break;
+            }
+            any = true;
+            lent.take();
+            if !send_burst(connection, number, part, (&mut site.timers, &mut site.steps), now) {
+                self.pump_any(number, SENDER, now);
+            }
         }
-        if !send_burst(connection, number, part, (&mut site.timers, &mut site.steps), now) {
-            self.pump_any(number, SENDER, now);
-        }
-        1
+        any
     }
 
     /// Sends the pending segments of an end, if nothing else happens to the connection, and sets its next timer; returns false if
