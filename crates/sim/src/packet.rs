@@ -36,7 +36,7 @@ const OPTIONS: u8 = 4;
 const ECN: u8 = 3;
 
 /// The options of a segment besides timestamps.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     sack: SackBlocks,
     mss: u16,
@@ -134,7 +134,7 @@ impl Packet {
         let Segment { sack, mss, window_scale_plus_one, sack_permitted, .. } = *segment;
         let options = Options { sack, mss, window_scale_plus_one, sack_permitted };
         let mut head = Head::new(segment.header(), to, capable);
-        if options != Options::default() {
+        if !segment.is_bare() {
             head.bytes = segment.packet_bytes() as u16;
             head.kind |= OPTIONS;
         }

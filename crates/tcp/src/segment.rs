@@ -191,6 +191,12 @@ impl Segment {
         IP_HEADER + TCP_HEADER + self.options_bytes() + u32::from(self.len)
     }
 
+    /// Whether it has no options but timestamps, so that the header says everything.
+    #[inline]
+    pub fn is_bare(&self) -> bool {
+        self.sack.is_empty() && self.mss == 0 && self.window_scale_plus_one == 0 && !self.sack_permitted
+    }
+
     /// Its header.
     #[inline]
     pub fn header(&self) -> Header {

@@ -1,5 +1,7 @@
 //! Packets in transit: where a route begins, and what happens at its end.
 
+use std::iter::once;
+
 use elephan_metrics::trace::EventKind;
 use elephan_network::{Driver, Part};
 use elephan_tcp::Header;
@@ -8,7 +10,7 @@ use elephan_units::Time;
 use crate::detail::Event;
 use crate::engine::site::Running;
 use crate::engine::source::Source;
-use crate::packet::{Datagram, Packet};
+use crate::packet::{Datagram, Head, Packet};
 use crate::state::connection::{Half, RECEIVER, SENDER};
 use crate::state::site::Site;
 use crate::state::timers::Timer;
@@ -158,7 +160,15 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let Some(segment) = &polled else { return false };
         let capable = endpoint.ecn_capable();
         let again = DETAILED && endpoint.counters().segments_retransmitted > before;
-        let packet = Packet::new(segment, half.address(number, end), capable);
+        let to = half.address(number, end);
+        if !DETAILED && segment.is_bare() {
+            let head = Head::new(segment.header(), to, capable);
+            let Some(near) = self.part.near_at(to.start) else { return true };
+            self.part.send_run(near, head.bytes.into(), once((0, now)), |_| head);
+            self.site.steps.take();
+            return true;
+        }
+        let packet = Packet::new(segment, to, capable);
         if DETAILED {
             use EventKind::{Ack, Retransmit, Send};
             let kind = match (segment.len > 0, again) {
