@@ -61,6 +61,7 @@ impl Window {
 
 /// The state that a congestion event changes, and that an undo restores.
 #[derive(Clone)]
+#[repr(C)]
 struct State {
     window: Window,
     algorithm: AnyAlgorithm,
@@ -102,11 +103,12 @@ impl State {
 
 /// The congestion control of one connection.
 #[derive(Clone)]
+#[repr(C)]
 pub struct Controller {
-    state: State,
     quantisation: Quantisation,
     /// Whether a mark has a factor of its own (RFC 8511).
     abe: bool,
+    state: State,
     /// The state before the last congestion event, until it is undone.
     before: Option<Box<State>>,
 }

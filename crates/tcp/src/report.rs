@@ -5,17 +5,12 @@ use elephan_units::Time;
 
 /// An endpoint's counters since it began; they never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
-    /// Data segments sent, retransmissions included.
-    pub segments_sent: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub bytes_sent: u64,
     /// Segments retransmitted.
     pub segments_retransmitted: u64,
     /// Payload bytes retransmitted.
     pub bytes_retransmitted: u64,
-    /// Payload bytes that were sent and that the peer acknowledged cumulatively.
-    pub bytes_acked: u64,
     /// Payload bytes received from the peer and handed to the application, once and in order.
     pub bytes_delivered: u64,
     /// Reductions for a loss found by duplicate or selective ACKs: at most one for each window of data.
@@ -26,10 +21,16 @@ pub struct Counters {
     pub stalls: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Number of congestion events reported to the controller, for any cause.
-    pub reductions: u64,
     /// Reductions undone.
     pub undos: u64,
+    /// Number of congestion events reported to the controller, for any cause.
+    pub reductions: u64,
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes that were sent and that the peer acknowledged cumulatively.
+    pub bytes_acked: u64,
 }
 
 /// An endpoint's state as sampled by a trace.

@@ -17,27 +17,29 @@ pub const SENDER: usize = 0;
 pub const RECEIVER: usize = 1;
 
 /// An end of a connection.
+#[repr(C)]
 pub struct Half {
-    /// Its TCP.
-    pub endpoint: Endpoint,
-    /// When the engine next wakes it: never later than it requested.
-    pub wake: Time,
     /// Number of connections that the flow had before it.
     pub number: u64,
+    /// When the engine next wakes it: never later than it requested.
+    pub wake: Time,
     /// Where the route of its packets starts.
     pub start: u32,
     /// The codepoint of its packets.
     pub dscp: u8,
+    /// Its TCP.
+    pub endpoint: Endpoint,
 }
 
 /// The sending half of a connection.
+#[repr(C)]
 pub struct Sending {
-    /// The end of the connection.
-    pub half: Half,
     /// When the sender's application stops writing; `Time::MAX` once it has.
     pub stop: Time,
     /// Reductions of the window that were already reported.
     pub reductions: u64,
+    /// The end of the connection.
+    pub half: Half,
     /// The transfer that it was opened for.
     pub transfer: Transfer,
     /// Whether all data that the sender wrote, and its FIN, was acknowledged.

@@ -50,39 +50,40 @@ enum Usual {
 }
 
 /// One end of a TCP connection.
+#[repr(C)]
 pub struct Endpoint {
-    state: State,
     usual: Usual,
-    receiver: Receiver,
-    /// The sending half: none as long as the application writes nothing and each ACK says what the handshake
-    /// said. An end that only receives needs it for its FIN.
-    sending: Option<Box<Sending>>,
-    /// What the sending half is made from: the stack, and what the handshake gave: the peer's window, the number of
-    /// tries and the round-trip time, which counts after a single try.
-    stack: Arc<Stack>,
-    window: u32,
-    tries: u32,
-    rtt: Time,
-    /// None once the connection is established.
-    handshake: Option<Box<Handshake>>,
-    /// Initial sequence numbers: ours, and the peer's.
-    iss: u32,
-    irs: u32,
-    /// Shift of the window fields that we receive, and of those that we send.
-    peer_shift: u8,
-    our_shift: u8,
-    /// Options that we offer; after the handshake, those that both ends use.
-    sack: bool,
+    state: State,
     timestamps: bool,
-    ecn: bool,
     /// Whether a congestion mark is to be echoed until the peer signals its reduction.
     echo: bool,
     /// Whether the last polled segment is to be sent ECN-capable.
     capable: bool,
+    ecn: bool,
+    /// Shift of the window fields that we receive, and of those that we send.
+    peer_shift: u8,
+    our_shift: u8,
+    /// Initial sequence numbers: ours, and the peer's.
+    iss: u32,
+    irs: u32,
     /// RFC 7323's TS.Recent, when it was set, and the last acknowledgment sent.
     ts_recent: u32,
+    window: u32,
     ts_recent_at: Time,
     last_ack: u64,
+    /// The sending half: none as long as the application writes nothing and each ACK says what the handshake
+    /// said. An end that only receives needs it for its FIN.
+    sending: Option<Box<Sending>>,
+    receiver: Receiver,
+    /// What the sending half is made from: the stack, and what the handshake gave: the peer's window, the number of
+    /// tries and the round-trip time, which counts after a single try.
+    stack: Arc<Stack>,
+    tries: u32,
+    rtt: Time,
+    /// None once the connection is established.
+    handshake: Option<Box<Handshake>>,
+    /// Options that we offer; after the handshake, those that both ends use.
+    sack: bool,
     /// The challenge ACKs of the current span, and when it began; none before the first.
     challenges: Option<Box<(u32, Time)>>,
     /// Whether the connection was aborted and the peer is to be notified.
@@ -90,9 +91,10 @@ pub struct Endpoint {
 }
 
 /// The sending half of an endpoint, and its counters.
+#[repr(C)]
 struct Sending {
-    sender: Sender,
     counters: Counters,
+    sender: Sender,
 }
 
 impl Endpoint {

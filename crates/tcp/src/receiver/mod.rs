@@ -56,29 +56,43 @@ enum Reading {
 
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Receiver {
     /// Everything below this was received.
     next: u64,
+    /// Right edge of the advertised window; it never moves back.
+    advertised: u64,
+    /// Payload of all segments that have arrived, duplicates included.
+    arrived: u64,
+    /// When a delayed ACK is due; `Time::MAX` if none is pending.
+    pub deadline: Time,
+    /// Until when an ACK was last delayed.
+    delayed_until: Time,
+    delayed_ack_timeout: Time,
+    /// In-order payload since the last ACK.
+    unacknowledged: u32,
+    mss: u32,
+    /// The maximum window advertised now; it grows to `buffer` with dynamic right-sizing.
+    window: u32,
+    /// Payload received in order that the application has not read.
+    unread: u32,
+    /// The same, or less where memory is short, so rounded that scaling leaves it.
+    grown: u32,
+    buffer: u32,
+    /// Whether an ACK must be sent now.
+    pub ack_now: bool,
+    /// Whether such a segment has arrived since the last ACK.
+    pushed: bool,
+    delayed_ack_segments: u8,
     /// What SACK blocks report: none if nothing is missing and no duplicate is to be reported.
     beyond: Option<Box<Beyond>>,
     /// Offset of the peer's FIN; `u64::MAX` before it arrives.
     fin: u64,
-    /// Payload of all segments that have arrived, duplicates included.
-    arrived: u64,
     reading: Reading,
-    /// Payload received in order that the application has not read.
-    unread: u32,
-    /// Right edge of the advertised window; it never moves back.
-    advertised: u64,
-    buffer: u32,
-    /// The maximum window advertised now; it grows to `buffer` with dynamic right-sizing.
-    window: u32,
     right_sizing: Option<Box<RightSizing>>,
     /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u32::MAX` if it
     /// does not grow so.
     threshold: u32,
-    /// The same, or less where memory is short, so rounded that scaling leaves it.
-    grown: u32,
     /// The part of a window that scaling cuts off.
     cut: u16,
     dsack: bool,
@@ -86,24 +100,11 @@ pub struct Receiver {
     sack: bool,
     /// How reports of out-of-order data are held back.
     compression: Option<Box<Compression>>,
-    /// In-order payload since the last ACK.
-    unacknowledged: u32,
-    delayed_ack_segments: u8,
-    mss: u32,
-    delayed_ack_timeout: Time,
     /// Whether what ends a write is acknowledged when it is read.
     pub hurries_reads: bool,
-    /// Whether such a segment has arrived since the last ACK.
-    pushed: bool,
     quick_left: u16,
     /// So many segments are acknowledged at once after a duplicate.
     quick: u8,
-    /// When a delayed ACK is due; `Time::MAX` if none is pending.
-    pub deadline: Time,
-    /// Until when an ACK was last delayed.
-    delayed_until: Time,
-    /// Whether an ACK must be sent now.
-    pub ack_now: bool,
 }
 
 impl Receiver {

@@ -105,13 +105,28 @@ pub struct Agreement {
 }
 
 /// The sending half of an endpoint.
+#[repr(C)]
 pub struct Sender {
-    pub(crate) controller: Controller,
-    settings: Settings,
     space: SendSpace,
-    board: Scoreboard,
+    usage: Usage,
+    round: Round,
+    /// Payload bytes known to have arrived since the connection began.
+    delivered: u64,
+    /// Without timestamps: data sent before this offset gives no RTT sample (one for each flight).
+    timed_from: u64,
+    /// When a segment was last sent; `Time::MAX` before the first.
+    last_sent: Time,
+    /// None where an algorithm of ours sets the window.
+    governed: Option<Box<Governed>>,
+    pacer: Option<Box<Pacer>>,
+    /// Segments sent since the last acknowledgment or timer, for the burst limit; [`super_segment::DEFERRED`] where new data waits
+    /// for the next of these.
+    burst: u32,
     rtt: Rtt,
     timer: Timer,
+    pub(crate) controller: Controller,
+    settings: Settings,
+    board: Scoreboard,
     phase: Phase,
     /// Consecutive duplicate ACKs; none since the left edge moved or a timeout marked everything lost.
     duplicates: Option<Duplicates>,
@@ -122,21 +137,6 @@ pub struct Sender {
     tlp: Option<Box<Tlp>>,
     frto: Option<Frto>,
     eifel: Eifel,
-
-    /// Payload bytes known to have arrived since the connection began.
-    delivered: u64,
-    round: Round,
-    usage: Usage,
-    /// Without timestamps: data sent before this offset gives no RTT sample (one for each flight).
-    timed_from: u64,
-    /// Segments sent since the last acknowledgment or timer, for the burst limit; [`super_segment::DEFERRED`] where new data waits
-    /// for the next of these.
-    burst: u32,
-    pacer: Option<Box<Pacer>>,
-    /// When a segment was last sent; `Time::MAX` before the first.
-    last_sent: Time,
-    /// None where an algorithm of ours sets the window.
-    governed: Option<Box<Governed>>,
     /// None where the window is not validated.
     validation: Option<Box<Validation>>,
 }

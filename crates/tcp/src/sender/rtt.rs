@@ -30,6 +30,7 @@ pub fn sent_by(echo: u32, now: Time) -> Option<Time> {
 
 /// The estimator of one connection.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Rtt {
     srtt: Time,
     rttvar: Time,

@@ -11,13 +11,18 @@ const MICROSECOND: Time = Time::from_micros(1);
 
 /// The sender's settings.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Settings {
     /// Payload of a full segment, in bytes.
     pub mss: u32,
-    /// How losses are detected and repaired.
-    pub repair: Repair,
+    /// Maximum number of segments sent back to back for each ACK.
+    pub burst_limit: u32,
+    /// What a kernel's coarse timers add to those of RACK and of tail loss probes.
+    pub timer_margin: Time,
     /// How much the window grows for an ACK.
     pub byte_counting: ByteCounting,
+    /// How losses are detected and repaired.
+    pub repair: Repair,
     /// Whether each of the first two duplicate ACKs allows a new segment (RFC 3042).
     pub limited_transmit: bool,
     /// Whether dubious ACKs limit `cwnd` to the packets in flight.
@@ -39,12 +44,8 @@ pub struct Settings {
     pub frto: bool,
     /// Whether spurious retransmissions are detected by timestamps.
     pub eifel: bool,
-    /// What a kernel's coarse timers add to those of RACK and of tail loss probes.
-    pub timer_margin: Time,
     /// Whether both ends use ECN.
     pub ecn: bool,
-    /// Maximum number of segments sent back to back for each ACK.
-    pub burst_limit: u32,
     /// The restart window after an idle period, in segments.
     pub initial_window: u32,
 }

@@ -10,6 +10,7 @@ const SK_BUFF: u64 = 256;
 
 /// The send sequence space, as offsets from the first byte of data; a FIN takes one byte.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct SendSpace {
     /// Everything below this is acknowledged.
     pub una: u64,
@@ -17,20 +18,20 @@ pub struct SendSpace {
     pub next: u64,
     /// Right edge of the peer's window.
     pub window_edge: u64,
-    /// The largest window that the peer has offered (RFC 9293 calls it Max(SND.WND)).
-    largest_window: u32,
-    /// Whether a window below a segment is to be filled now: its timer has run out.
-    pub fills_small_window: bool,
     /// End of the data that the application wrote; an endless writer never reaches it.
     pub written: u64,
-    /// Whether something is to be sent before the first data.
-    pub holds: bool,
-    /// Whether the application has closed: a FIN follows the written data.
-    pub closed: bool,
     /// Send buffer: maximum number of unacknowledged bytes.
     buffer: u64,
     /// None where the buffer has its size, and all is written at once.
     socket: Option<Box<Socket>>,
+    /// The largest window that the peer has offered (RFC 9293 calls it Max(SND.WND)).
+    largest_window: u32,
+    /// Whether a window below a segment is to be filled now: its timer has run out.
+    pub fills_small_window: bool,
+    /// Whether something is to be sent before the first data.
+    pub holds: bool,
+    /// Whether the application has closed: a FIN follows the written data.
+    pub closed: bool,
 }
 
 /// A socket whose buffer grows, or whose application keeps little unsent.

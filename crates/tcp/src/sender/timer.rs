@@ -15,19 +15,20 @@ const MAX_TRIES: u8 = 15;
 /// The retransmission timer, or the persist timer if nothing is outstanding; and those of RACK and of tail loss
 /// probes.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Timer {
     /// When the first of the three runs out; `Time::MAX` if all are off.
     next: Time,
     /// Expiry time; `Time::MAX` when off.
     deadline: Time,
-    /// Number of consecutive timeouts without progress.
-    pub tries: u8,
-    /// Whether a zero-window probe is due.
-    pub probe: bool,
     /// When the reordering timer runs out (RFC 8985, section 6.2, step 5); `Time::MAX` when off.
     pub reordering: Time,
     /// When a tail loss probe is due (RFC 8985, section 7.2); `Time::MAX` for never.
     loss_probe: Time,
+    /// Number of consecutive timeouts without progress.
+    pub tries: u8,
+    /// Whether a zero-window probe is due.
+    pub probe: bool,
     /// After a timeout: the first lost segment is to be sent now, regardless of the window.
     pub front_is_due: bool,
 }

@@ -94,7 +94,7 @@ impl Scoreboard {
         if lost {
             self.losses = self.losses.wrapping_add(1);
             self.waiting += 1;
-            self.lost_again.push_back(id);
+            self.rare.get_or_insert_default().lost_again.push_back(id);
         }
     }
 
@@ -120,7 +120,7 @@ impl Scoreboard {
         self.losses = self.losses.wrapping_add(waited_for);
         self.count();
         self.retransmissions.clear();
-        self.lost_again.clear();
+        self.forget_lost_again();
         self.examined = self.next_id();
         self.retransmit_from = self.first;
     }
@@ -132,7 +132,9 @@ impl Scoreboard {
         if reneged {
             self.runs.clear();
             self.sacked = 0;
-            self.blocks = None;
+            if let Some(rare) = &mut self.rare {
+                rare.blocks = Default::default();
+            }
             for record in &mut self.records {
                 record.flags &= !SACKED;
             }
@@ -148,7 +150,7 @@ impl Scoreboard {
             }
         }
         self.count();
-        self.lost_again.clear();
+        self.forget_lost_again();
         self.examined = self.first;
         self.unknown_from = self.first;
     }

@@ -91,20 +91,36 @@ pub struct Acked {
     pub sent_at: Time,
 }
 
-/// The segments in flight, and the state of each.
+/// What many flows never need.
 #[derive(Clone, Debug, Default)]
+struct Rare {
+    /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`).
+    blocks: [(u64, u64); 4],
+    /// Ids whose retransmission was lost too.
+    lost_again: VecDeque<u64>,
+}
+
+/// The segments in flight, and the state of each. What an ACK touches while nothing is missing comes first.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Scoreboard {
-    records: VecDeque<Record>,
     /// The segments behind the records.
     bursts: Bursts,
     /// Id of the first segment, and number of segments.
     first: u64,
     len: u64,
+    pipe: u64,
+    /// When it was sent.
+    latest_sent_at: Time,
+    /// The latest transmission known to have arrived.
+    latest_arrived: u32,
+    /// Number of transmissions so far.
+    transmissions: u32,
+    records: VecDeque<Record>,
     /// Selectively acknowledged ids.
     runs: Runs,
-    /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`). Boxed,
-    /// because many flows have none.
-    blocks: Option<Box<[(u64, u64); 4]>>,
+    /// None while nothing was selectively acknowledged or retransmitted in vain.
+    rare: Option<Box<Rare>>,
     /// Every id below this was checked for loss.
     examined: u64,
     /// NextSeg's rule 3 retransmits no id below this.
@@ -126,15 +142,6 @@ pub struct Scoreboard {
     /// only where lost retransmissions are to be detected.
     retransmissions: VecDeque<(u64, u32)>,
     keeps_retransmissions: bool,
-    /// Ids whose retransmission was lost too.
-    lost_again: VecDeque<u64>,
-    /// Number of transmissions so far.
-    transmissions: u32,
-    /// The latest transmission known to have arrived.
-    latest_arrived: u32,
-    /// When it was sent.
-    latest_sent_at: Time,
-    pipe: u64,
 }
 
 impl Scoreboard {
@@ -329,6 +336,13 @@ impl Scoreboard {
         self.runs.remove_below(self.first);
     }
 
+    /// No retransmission is known to be lost.
+    fn forget_lost_again(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.lost_again.clear();
+        }
+    }
+
     /// A segment has arrived: it no longer counts as in flight, lost or retransmitted.
     fn leaves(&mut self, record: &Record) {
         if record.flags & (LOST | IN_FLIGHT_AGAIN) == 0 {
@@ -416,13 +430,13 @@ impl Scoreboard {
     /// The blocks of the last ACK, which tell nothing new.
     #[inline]
     pub fn last_blocks(&self) -> [(u64, u64); 4] {
-        self.blocks.as_deref().copied().unwrap_or_default()
+        self.rare.as_ref().map_or_else(Default::default, |rare| rare.blocks)
     }
 
     /// An ACK has this block in this place, and it was processed.
     #[inline]
     pub fn note_block(&mut self, place: usize, block: (u64, u64)) {
-        self.blocks.get_or_insert_default()[place] = block;
+        self.rare.get_or_insert_default().blocks[place] = block;
     }
 
     /// The fast path of [`Scoreboard::sack`], for a block that begins in the last run, or where it ends: the run

@@ -11,11 +11,11 @@ impl Scoreboard {
         if self.waiting == 0 {
             return None;
         }
-        while let Some(&id) = self.lost_again.front() {
+        while let Some(id) = self.rare.as_ref().and_then(|rare| rare.lost_again.front().copied()) {
             if id >= self.first && self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
                 return Some(id);
             }
-            self.lost_again.pop_front();
+            self.rare.get_or_insert_default().lost_again.pop_front();
         }
         for id in self.retransmit_from.max(self.first)..self.recorded() {
             if self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {

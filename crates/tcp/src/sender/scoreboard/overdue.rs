@@ -124,7 +124,7 @@ impl Scoreboard {
         let mut kept = std::mem::take(&mut self.retransmissions);
         kept.retain(|&(id, transmission)| self.is_current(id, transmission) && !self.get(id).waits());
         self.retransmissions = kept;
-        self.lost_again.clear();
+        self.forget_lost_again();
         self.examined = first;
         self.retransmit_from = first;
     }
