@@ -78,14 +78,14 @@ pub struct Endpoint {
     /// What the sending half is made from: the stack, and what the handshake gave: the peer's window, the number of
     /// tries and the round-trip time, which counts after a single try.
     stack: Arc<Stack>,
-    tries: u32,
     rtt: Time,
     /// None once the connection is established.
     handshake: Option<Box<Handshake>>,
-    /// Options that we offer; after the handshake, those that both ends use.
-    sack: bool,
     /// The challenge ACKs of the current span, and when it began; none before the first.
     challenges: Option<Box<(u32, Time)>>,
+    tries: u32,
+    /// Options that we offer; after the handshake, those that both ends use.
+    sack: bool,
     /// Whether the connection was aborted and the peer is to be notified.
     send_reset: bool,
 }

@@ -84,27 +84,27 @@ pub struct Receiver {
     /// Whether such a segment has arrived since the last ACK.
     pushed: bool,
     delayed_ack_segments: u8,
-    /// What SACK blocks report: none if nothing is missing and no duplicate is to be reported.
-    beyond: Option<Box<Beyond>>,
-    /// Offset of the peer's FIN; `u64::MAX` before it arrives.
-    fin: u64,
     reading: Reading,
-    right_sizing: Option<Box<RightSizing>>,
-    /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u32::MAX` if it
-    /// does not grow so.
-    threshold: u32,
-    /// The part of a window that scaling cuts off.
-    cut: u16,
     dsack: bool,
     /// Whether blocks are sent; known after the handshake.
     sack: bool,
-    /// How reports of out-of-order data are held back.
-    compression: Option<Box<Compression>>,
     /// Whether what ends a write is acknowledged when it is read.
     pub hurries_reads: bool,
-    quick_left: u16,
     /// So many segments are acknowledged at once after a duplicate.
     quick: u8,
+    /// The part of a window that scaling cuts off.
+    cut: u16,
+    quick_left: u16,
+    /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u32::MAX` if it
+    /// does not grow so.
+    threshold: u32,
+    /// Offset of the peer's FIN; `u64::MAX` before it arrives.
+    fin: u64,
+    /// What SACK blocks report: none if nothing is missing and no duplicate is to be reported.
+    beyond: Option<Box<Beyond>>,
+    right_sizing: Option<Box<RightSizing>>,
+    /// How reports of out-of-order data are held back.
+    compression: Option<Box<Compression>>,
 }
 
 impl Receiver {
