@@ -122,6 +122,7 @@ pub struct Sender {
     /// Segments sent since the last acknowledgment or timer, for the burst limit; [`super_segment::DEFERRED`] where new data waits
     /// for the next of these.
     burst: u32,
+    eifel: Eifel,
     rtt: Rtt,
     timer: Timer,
     pub(crate) controller: Controller,
@@ -136,7 +137,6 @@ pub struct Sender {
     /// None where no probes are sent.
     tlp: Option<Box<Tlp>>,
     frto: Option<Frto>,
-    eifel: Eifel,
     /// None where the window is not validated.
     validation: Option<Box<Validation>>,
 }

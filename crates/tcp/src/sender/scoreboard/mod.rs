@@ -138,10 +138,10 @@ pub struct Scoreboard {
     sacked: u32,
     /// Transmissions taken as lost since the connection began, wrapping.
     losses: u32,
-    /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
-    /// only where lost retransmissions are to be detected.
-    retransmissions: VecDeque<(u64, u32)>,
     keeps_retransmissions: bool,
+    /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
+    /// only where lost retransmissions are to be detected (`keeps_retransmissions`).
+    retransmissions: VecDeque<(u64, u32)>,
 }
 
 impl Scoreboard {
