@@ -65,7 +65,7 @@ impl Control {
     }
 
     /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
-    #[inline]
+    #[inline(always)]
     fn take<P: Packet>(&mut self, queue: &mut Packets<P>, now: Time) -> Option<(Queued<P>, bool)> {
         let Some(stored) = queue.pop() else {
             self.first_above = None;
@@ -91,7 +91,7 @@ impl Control {
     }
 
     /// Section 5.5, `deque`: the packet to be served next.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue<P: Packet>(
         &mut self,
         queue: &mut Packets<P>,

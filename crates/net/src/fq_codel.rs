@@ -110,7 +110,7 @@ impl<P: Packet> FqCodelState<P> {
     }
 
     /// Section 4.1. The packet is enqueued before others are dropped to make room, and may itself be dropped.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         let (hash, count) = (hash(packet.flow(), self.perturbation), self.flows.len() as u64);
         // A division takes longer than the hash; the default of 1024 queues needs none.
@@ -158,7 +158,7 @@ impl<P: Packet> FqCodelState<P> {
     }
 
     /// Section 4.2.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         loop {
             let is_new = !self.new.is_empty();

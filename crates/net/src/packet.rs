@@ -25,8 +25,10 @@ pub trait Packet: Copy {
     /// What few packets have besides.
     type Rest: Copy;
 
-    /// Its two parts.
-    fn split(&self) -> (Self::Head, Option<Self::Rest>);
+    /// Its head.
+    fn head(&self) -> &Self::Head;
+    /// What it has besides, if anything.
+    fn rest(&self) -> Option<Self::Rest>;
     /// The packet of two parts.
     fn join(head: &Self::Head, rest: Option<Self::Rest>) -> Self;
     /// Whether the packet with this head has more.

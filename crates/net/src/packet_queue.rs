@@ -61,7 +61,7 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         match self {
             Self::Fifo(fifo) => fifo.enqueue(packet, now, ledger),
@@ -72,7 +72,7 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         match self {
             Self::Fifo(fifo) => fifo.dequeue(now, ledger),
@@ -164,7 +164,7 @@ impl<P: Packet> Fifo<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         let mut verdict = Verdict::Accept;
         if let Some(aqm) = &mut self.aqm {
@@ -186,7 +186,7 @@ impl<P: Packet> Fifo<P> {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         let stored = match &mut self.codel {
             Some(codel) => codel.dequeue(&mut self.packets, now, ledger),

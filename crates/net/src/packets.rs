@@ -25,14 +25,14 @@ impl<P: Packet> Packets<P> {
         Self { packets: VecDeque::new(), bytes: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, packet: P, now: Time) {
         self.bytes += u64::from(packet.bytes());
         self.packets.push_back(Queued { arrived: now, packet });
     }
 
     /// Takes the packet that arrived first.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<Queued<P>> {
         let stored = self.packets.pop_front()?;
         self.bytes -= u64::from(stored.packet.bytes());

@@ -21,8 +21,11 @@ impl Packet for Parcel {
     type Head = Self;
     type Rest = u64;
 
-    fn split(&self) -> (Self, Option<u64>) {
-        (*self, Self::has_rest(self).then_some(self.id))
+    fn head(&self) -> &Self {
+        self
+    }
+    fn rest(&self) -> Option<u64> {
+        Self::has_rest(self).then_some(self.id)
     }
     fn join(head: &Self, rest: Option<u64>) -> Self {
         assert_eq!(rest, Self::has_rest(head).then_some(head.id), "the rest is its own");

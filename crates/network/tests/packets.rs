@@ -15,8 +15,11 @@ impl Packet for Numbered {
     type Head = Self;
     type Rest = ();
 
-    fn split(&self) -> (Self, Option<()>) {
-        (*self, None)
+    fn head(&self) -> &Self {
+        self
+    }
+    fn rest(&self) -> Option<()> {
+        None
     }
     fn join(head: &Self, _: Option<()>) -> Self {
         *head

@@ -220,8 +220,12 @@ impl elephan_net::Packet for Packet {
     type Rest = Options;
 
     #[inline(always)]
-    fn split(&self) -> (Head, Option<Options>) {
-        (self.head, (!self.head.is_all()).then_some(self.options))
+    fn head(&self) -> &Head {
+        &self.head
+    }
+    #[inline(always)]
+    fn rest(&self) -> Option<Options> {
+        (!self.head.is_all()).then_some(self.options)
     }
     #[inline(always)]
     fn join(head: &Head, rest: Option<Options>) -> Self {

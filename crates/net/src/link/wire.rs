@@ -60,9 +60,10 @@ impl<P: Packet> Wire<P> {
     /// Adds a packet.
     #[inline]
     pub(super) fn push(&mut self, finish: Time, packet: &P) {
-        let (head, rest) = packet.split();
-        self.rests.extend(rest);
-        self.push_head(finish, || head);
+        if P::has_rest(packet.head()) {
+            self.rests.extend(packet.rest());
+        }
+        self.push_head(finish, || *packet.head());
     }
 
     /// Adds the packet with the head that `make` returns.
