@@ -47,7 +47,7 @@ pub use config::{Delay, LinkConfig, Loss};
 pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
 pub use ledger::LinkCounters;
-pub use link::{FarEnd, NearEnd, Run, View, Wire};
+pub use link::{FarEnd, NearEnd, Run, Times, View, Wire};
 pub use packet::{Ecn, Packet};
 pub use pie::Pie;
 pub use policer::{Exceed, Policer};

@@ -29,6 +29,6 @@ mod wire;
 
 pub use far::FarEnd;
 pub use near::NearEnd;
-pub use run::Run;
+pub use run::{Run, Times};
 pub use view::View;
 pub use wire::Wire;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elephan_net::{FarEnd, NearEnd, Packet, Run, View, Wire};
+use elephan_net::{FarEnd, NearEnd, Packet, Run, Times, View, Wire};
 use elephan_scenario::plan;
 use elephan_units::{Seed, Time};
 
@@ -151,19 +151,13 @@ impl<P: Packet> Part<P> {
 
     /// Packets of `bytes` arrive at a near end at these times; see [`NearEnd::send_run`].
     #[inline(always)]
-    pub fn send_run(
-        &mut self,
-        number: usize,
-        bytes: u32,
-        times: impl Iterator<Item = (u32, Time)>,
-        make: impl Fn(u32) -> P::Head,
-    ) {
+    pub fn send_run(&mut self, number: usize, bytes: u32, times: &Times, head: &P::Head) {
         let near = &mut self.nears[number];
         let wire = &mut self.wires[near.wire as usize];
-        let was_idle = wire.is_empty();
-        near.end.send_run(bytes, times, make, wire);
-        let far = near.far;
-        if was_idle && far != ELSEWHERE {
+        let was_idle = near.far != ELSEWHERE && wire.is_empty();
+        near.end.send_run(bytes, times, Time::ZERO, head, wire);
+        if was_idle {
+            let far = near.far;
             self.reschedule(far as usize);
         }
     }
@@ -310,8 +304,8 @@ pub struct Lent<P: Packet> {
 impl<P: Packet> Lent<P> {
     /// The next packets, as their transmitter finished them, and how much later each arrives.
     #[inline(always)]
-    pub fn next(&self) -> Option<(&Run<P::Head>, Time)> {
-        Some((self.runs.get(self.taken)?, self.delay))
+    pub fn next(&mut self) -> Option<(&mut Run<P::Head>, Time)> {
+        Some((self.runs.get_mut(self.taken)?, self.delay))
     }
 
     /// The next packet has arrived.
@@ -324,7 +318,7 @@ impl<P: Packet> Lent<P> {
     /// The next packets of a run have arrived, so many of them.
     #[inline(always)]
     pub fn take_many(&mut self, count: u32) {
-        if count == self.runs[self.taken].len() {
+        if count == self.runs[self.taken].times.count() {
             self.arrived += u64::from(count);
             self.taken += 1;
         } else {

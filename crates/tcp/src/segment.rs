@@ -142,7 +142,7 @@ pub struct Burst {
     /// The first, which has no options but timestamps; the sequence number of each is that of the one before it plus its length.
     pub first: Header,
     /// Their number.
-    pub count: u32,
+    pub count: u16,
     /// Whether they are to be sent ECN-capable, as [`Endpoint::ecn_capable`](crate::Endpoint::ecn_capable) says of a single segment.
     pub ecn_capable: bool,
     /// Whether nothing follows them at this time: [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) would return `None`.

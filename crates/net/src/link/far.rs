@@ -44,7 +44,7 @@ impl<P: Packet> FarEnd<P> {
     /// When the first packet of the wire reaches its end.
     #[inline(always)]
     fn first(&self, wire: &Wire<P>) -> Time {
-        wire.front().map_or(Time::MAX, |run| run.finish().saturating_add(self.delay))
+        wire.front().map_or(Time::MAX, |run| run.times.first().saturating_add(self.delay))
     }
 
     /// When [`FarEnd::receive`] is to be called next; `Time::MAX` if no packet is on the link.

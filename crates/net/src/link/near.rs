@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
+use super::run::Times;
 use super::wire::Wire;
 use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
@@ -127,30 +128,28 @@ impl<P: Packet> NearEnd<P> {
         true
     }
 
-    /// Offers packets of `bytes` that have no rest at these times; `make` returns the head of the one in a place, which is
-    /// [`behind`](Packet::behind) the first. See [`NearEnd::send`] for why it is made here.
+    /// Offers packets of `bytes` that have no rest, of which the first has this head, and the others are [`behind`](Packet::behind)
+    /// it: each so much later than at its time in `times`.
     #[inline(always)]
-    pub fn send_run(
-        &mut self,
-        bytes: u32,
-        times: impl Iterator<Item = (u32, Time)>,
-        make: impl Fn(u32) -> P::Head,
-        wire: &mut Wire<P>,
-    ) {
+    pub fn send_run(&mut self, bytes: u32, times: &Times, delay: Time, head: &P::Head, wire: &mut Wire<P>) {
         if !self.is_plain {
-            for (place, now) in times {
-                self.send_any(P::join(&make(place), None), wire, now);
+            for (place, now) in times.iter(delay) {
+                self.send_any(P::join(&P::behind(head, place), None), wire, now);
             }
             return;
         }
         // When the packet before was finished, if it was accepted.
         let mut last = None;
-        for (place, now) in times {
+        for (place, now) in times.iter(delay) {
             let finish = self.offer(bytes, now);
             if let Some(finish) = finish
                 && !last.is_some_and(|last| wire.extend(last, finish))
             {
-                wire.push_head(finish, || make(place));
+                if place == 0 {
+                    wire.push_head(finish, head);
+                } else {
+                    wire.push_head(finish, &P::behind(head, place));
+                }
             }
             last = finish;
         }

@@ -3,89 +3,115 @@
 use elephan_units::Time;
 
 /// The most packets in a run.
-const MOST: u8 = 9;
+const MOST: u16 = 17;
 
-/// Packets that a transmitter finished one after the other at equal distances, to the picosecond that the serializer carries over,
-/// and of which each follows from the first ([`Packet::behind`](crate::Packet::behind)).
+/// When packets that follow each other are finished: at equal distances, to the picosecond that a serializer carries over.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<H> {
+pub struct Times {
     /// When the first packet is finished.
-    finish: Time,
+    first: Time,
     /// How much later than the one before it each other packet is finished, in picoseconds, or one picosecond more.
     gap: u32,
-    /// Number of packets behind the first.
-    more: u8,
-    /// For each of these, from the lowest bit on, whether its gap is the longer one.
-    longer: u8,
-    /// The first packet.
-    head: H,
+    /// Number of packets.
+    count: u16,
+    /// For each packet but the first, from the lowest bit on, whether its gap is the longer one.
+    longer: u16,
 }
 
-impl<H: Copy> Run<H> {
-    /// A run of one packet.
+/// Packets that a transmitter finished one after the other, and of which each follows from the first
+/// ([`Packet::behind`](crate::Packet::behind)).
+#[derive(Clone, Copy, Debug)]
+pub struct Run<H> {
+    /// When they are finished.
+    pub times: Times,
+    /// The first packet.
+    pub head: H,
+}
+
+impl Times {
+    /// Of so many packets at one time: any number, if they are to be sent, and not to be added to.
     #[inline(always)]
-    pub fn new(finish: Time, head: H) -> Self {
-        Self { finish, gap: 0, more: 0, longer: 0, head }
+    pub fn at_once(count: u16, at: Time) -> Self {
+        Self { first: at, gap: 0, count, longer: 0 }
     }
 
-    /// Adds the packet behind the last, which was finished at `last`, if the run can express when it is finished; returns whether
+    /// Adds a packet behind the last, which was finished at `last`, if it can be expressed when it is finished; returns whether
     /// it can.
     #[inline(always)]
     pub fn extend(&mut self, last: Time, finish: Time) -> bool {
         let Ok(gap) = u32::try_from(finish.picos() - last.picos()) else { return false };
-        if self.more == 0 {
+        if self.count == 1 {
             self.gap = gap;
-        } else if self.more + 1 == MOST {
+        } else if self.count == MOST {
             return false;
         } else if gap == self.gap.wrapping_add(1) {
-            self.longer |= 1 << self.more;
+            self.longer |= 1 << (self.count - 1);
         } else if gap != self.gap {
             return false;
         }
-        self.more += 1;
+        self.count += 1;
         true
     }
 
     /// When the first packet is finished.
     #[inline(always)]
-    pub fn finish(&self) -> Time {
-        self.finish
-    }
-
-    /// The first packet.
-    #[inline(always)]
-    pub fn head(&self) -> &H {
-        &self.head
+    pub fn first(&self) -> Time {
+        self.first
     }
 
     /// Number of packets.
     #[inline(always)]
-    pub fn len(&self) -> u32 {
-        u32::from(self.more) + 1
+    pub fn count(&self) -> u32 {
+        self.count.into()
     }
 
-    /// Of the first `count` packets, the place, and when it arrives, so much later than it is finished.
+    /// Those of the first `count` packets.
     #[inline(always)]
-    pub fn times(&self, delay: Time, count: u32) -> impl Iterator<Item = (u32, Time)> + use<H> {
-        let Self { finish, gap, longer, .. } = *self;
-        let mut next = finish.saturating_add(delay);
-        (0..count).map(move |place| {
+    pub fn up_to(self, count: u32) -> Self {
+        Self { count: count as u16, ..self }
+    }
+
+    /// The place of each packet, and when it arrives, so much later than it is finished.
+    #[inline(always)]
+    pub fn iter(&self, delay: Time) -> impl Iterator<Item = (u32, Time)> + use<> {
+        let Self { first, gap, count, longer } = *self;
+        let mut next = first.saturating_add(delay);
+        (0..u32::from(count)).map(move |place| {
             let time = next;
             next =
-                time.saturating_add(Time::from_picos(u64::from(gap) + u64::from(longer >> (place & 7) & 1)));
+                time.saturating_add(Time::from_picos(u64::from(gap) + u64::from(longer >> (place & 15) & 1)));
             (place, time)
         })
+    }
+
+    /// Removes the first packet; returns false, with nothing changed, if there is no other.
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        if self.count == 1 {
+            return false;
+        }
+        self.first = self.first + Time::from_picos(u64::from(self.gap) + u64::from(self.longer & 1));
+        (self.count, self.longer) = (self.count - 1, self.longer >> 1);
+        true
+    }
+}
+
+impl<H> Run<H> {
+    /// A run of one packet.
+    #[inline(always)]
+    pub fn new(finish: Time, head: H) -> Self {
+        Self { times: Times::at_once(1, finish), head }
     }
 
     /// Removes the first packet; `behind` returns the head of the second. Returns false, with nothing changed, if there is no
     /// other.
     #[inline(always)]
     pub fn advance(&mut self, behind: impl FnOnce(&H) -> H) -> bool {
-        let Some(more) = self.more.checked_sub(1) else { return false };
-        self.finish = self.finish + Time::from_picos(u64::from(self.gap) + u64::from(self.longer & 1));
-        (self.more, self.longer) = (more, self.longer >> 1);
-        self.head = behind(&self.head);
-        true
+        let goes_on = self.times.advance();
+        if goes_on {
+            self.head = behind(&self.head);
+        }
+        goes_on
     }
 }
 
@@ -105,20 +131,20 @@ mod tests {
             let mut runs: Vec<Run<usize>> = Vec::new();
             for (number, &finish) in times.iter().enumerate() {
                 let extended = number > 0
-                    && runs.last_mut().is_some_and(|run| run.extend(times[number - 1], finish));
+                    && runs.last_mut().is_some_and(|run| run.times.extend(times[number - 1], finish));
                 if !extended {
                     runs.push(Run::new(finish, number));
                 }
             }
             let mut found = Vec::new();
             for mut run in runs {
-                prop_assert!(run.len() <= MOST.into());
-                let expected: Vec<Time> = run.times(Time::ZERO, run.len()).map(|(_, time)| time).collect();
-                prop_assert_eq!(expected.len() as u32, run.len());
+                prop_assert!(run.times.count() <= MOST.into());
+                let expected: Vec<Time> = run.times.iter(Time::ZERO).map(|(_, time)| time).collect();
+                prop_assert_eq!(expected.len() as u32, run.times.count());
                 let mut taken = Vec::new();
                 loop {
-                    prop_assert_eq!(*run.head(), found.len() + taken.len());
-                    taken.push(run.finish());
+                    prop_assert_eq!(run.head, found.len() + taken.len());
+                    taken.push(run.times.first());
                     if !run.advance(|number| number + 1) {
                         break;
                     }

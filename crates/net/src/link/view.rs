@@ -143,7 +143,7 @@ impl<P: Packet> View<'_, P> {
     pub fn set_delay(&mut self, delay: Time, now: Time) {
         self.near.advance(self.wire, now);
         let Self { near, wire, far } = self;
-        while let Some(finish) = wire.front().map(|run| run.finish()).filter(|&finish| finish <= now) {
+        while let Some(finish) = wire.front().map(|run| run.times.first()).filter(|&finish| finish <= now) {
             let arrival = finish.saturating_add(far.delay);
             let number = far.number();
             if let Some(packet) = far.off_the_wire(wire) {

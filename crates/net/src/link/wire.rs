@@ -54,7 +54,7 @@ impl<P: Packet> Wire<P> {
     /// Number of packets.
     pub fn len(&self) -> usize {
         let runs = self.front[self.taken..].iter().chain(self.middle.iter().flatten()).chain(&self.back);
-        runs.map(|run| run.len() as usize).sum()
+        runs.map(|run| run.times.count() as usize).sum()
     }
 
     /// Adds a packet.
@@ -63,17 +63,17 @@ impl<P: Packet> Wire<P> {
         if P::has_rest(packet.head()) {
             self.rests.extend(packet.rest());
         }
-        self.push_head(finish, || *packet.head());
+        self.push_head(finish, packet.head());
     }
 
-    /// Adds the packet with the head that `make` returns.
+    /// Adds the packet with this head.
     #[inline(always)]
-    pub(super) fn push_head(&mut self, finish: Time, make: impl FnOnce() -> P::Head) {
+    pub(super) fn push_head(&mut self, finish: Time, head: &P::Head) {
         if self.is_empty() {
-            self.begin(Run::new(finish, make()));
+            self.begin(Run::new(finish, *head));
             return;
         }
-        self.back.push(Run::new(finish, make()));
+        self.back.push(Run::new(finish, *head));
         if self.back.len() == CHUNK {
             self.end_back();
         }
@@ -85,7 +85,7 @@ impl<P: Packet> Wire<P> {
     pub(super) fn extend(&mut self, last: Time, finish: Time) -> bool {
         let run =
             if self.back.is_empty() && self.middle.is_empty() { &mut self.front } else { &mut self.back };
-        run.last_mut().is_some_and(|run| run.extend(last, finish))
+        run.last_mut().is_some_and(|run| run.times.extend(last, finish))
     }
 
     /// The first packets of an empty wire.
@@ -112,7 +112,7 @@ impl<P: Packet> Wire<P> {
     /// Takes the first packet.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<P> {
-        let head = *self.front()?.head();
+        let head = self.front()?.head;
         let rest = self.take_rest(&head);
         if !self.front[self.taken].advance(|head| P::behind(head, 1)) {
             self.taken += 1;
@@ -212,7 +212,7 @@ mod tests {
                             near.push(Time::from_picos(sent), &packet);
                             sent += 1;
                         } else {
-                            near.push_head(Time::from_picos(sent), || packet);
+                            near.push_head(Time::from_picos(sent), &packet);
                             sent += 1;
                             while !has_rest(sent) && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
                                 sent += 1;
@@ -225,7 +225,7 @@ mod tests {
                         handed = sent;
                     }
                     _ => for _ in 0..count {
-                        let finish = far.front().map(|run| run.finish().picos());
+                        let finish = far.front().map(|run| run.times.first().picos());
                         let packet = far.pop().map(|packet| packet.id);
                         prop_assert_eq!((finish, packet), if received < handed { (Some(received), Some(received)) } else { (None, None) });
                         if packet.is_none() {

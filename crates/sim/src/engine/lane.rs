@@ -4,9 +4,7 @@
 //! Each function here does what the rules for any packet do (`packets.rs`, `transport.rs`), for packets that follow each other on a
 //! wire, or nothing at all.
 
-use std::iter::once;
-
-use elephan_net::Run;
+use elephan_net::Times;
 use elephan_network::{Driver, Lent, Part};
 use elephan_units::Time;
 
@@ -64,7 +62,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
         let link = self.part.link_of(far);
         while let Some((run, delay)) = lent.next() {
-            let (head, at) = (run.head(), run.finish().saturating_add(delay));
+            let (head, at) = (&run.head, run.times.first().saturating_add(delay));
             if at > self.site.current.at {
                 if at > self.bound(far, until) {
                     break;
@@ -82,7 +80,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                     self.look(Source::Link(link as usize), self.site.current.at)?;
                 }
             } else if let Some((run, _)) = lent.next() {
-                let packet = &self.part.join(far, run.head());
+                let packet = &self.part.join(far, &run.head);
                 self.forward(packet, at);
                 self.check_steps(packet, at)?;
                 lent.take();
@@ -113,7 +111,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let (mut events, mut packets) = (0, 0);
         let (end, wire, hops) = self.part.exit(near);
         while let Some((run, delay)) = lent.next() {
-            let (head, at) = (run.head(), run.finish().saturating_add(delay));
+            let (head, at) = (&run.head, run.times.first().saturating_add(delay));
             let goes_on = packets == 0
                 || at <= bound && head.is_all() && hops[head.position as usize + 1] as usize == near;
             if !goes_on {
@@ -121,19 +119,19 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             }
             events += u64::from(at > now);
             now = at;
-            let len = run.len();
-            let count = if len == 1 { 1 } else { count_events(run, delay, bound, &mut now, &mut events) };
+            let len = run.times.count();
+            let count =
+                if len == 1 { 1 } else { count_events(&run.times, delay, bound, &mut now, &mut events) };
             packets += count;
-            end.send_run(
-                head.bytes.into(),
-                run.times(delay, count),
-                |place| head.onward().behind(place),
-                wire,
-            );
-            lent.take_many(count);
+            // As it is stored: a copy that is changed takes longer than the change and the copy.
+            run.head.position += 1;
+            end.send_run(run.head.bytes.into(), &run.times.up_to(count), delay, &run.head, wire);
             if count < len {
+                run.head.position -= 1;
+                lent.take_many(count);
                 break;
             }
+            lent.take_many(count);
         }
         self.site.current.at = now;
         self.site.handled += events;
@@ -147,7 +145,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn data(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
         let mut any = false;
         while let Some((run, delay)) = lent.next() {
-            let (head, first) = (run.head(), run.finish().saturating_add(delay));
+            let (head, first) = (&run.head, run.times.first().saturating_add(delay));
             if any && !(head.is_plain_data() && self.part.near_at(head.position + 1).is_none()) {
                 break;
             }
@@ -166,9 +164,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 // An ACK may have an event here before the next segment arrives.
                 bound = first;
             }
-            let (header, len) = (&head.header, run.len());
+            let (header, len) = (&head.header, run.times.count());
             let (mut taken, mut last, mut is_quiet) = (0, first, true);
-            for (place, at) in run.times(delay, len) {
+            for (place, at) in run.times.iter(delay) {
                 let endpoint = &mut half.endpoint;
                 let is_next = if place == 0 {
                     endpoint.on_next_data(header, at)
@@ -212,7 +210,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn acknowledgments(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
         let mut any = false;
         while let Some((run, delay)) = lent.next() {
-            let (head, now) = (run.head(), run.finish().saturating_add(delay));
+            let (head, now) = (&run.head, run.times.first().saturating_add(delay));
             if any && !(head.is_plain_ack() && self.part.near_at(head.position + 1).is_none()) {
                 break;
             }
@@ -265,15 +263,15 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
 /// Counts the events of packets that arrive one after the other up to `bound`, the first of which has been counted: returns the
 /// number of these packets.
 #[inline]
-fn count_events(run: &Run<Head>, delay: Time, bound: Time, now: &mut Time, events: &mut u64) -> u32 {
-    for (place, at) in run.times(delay, run.len()) {
+fn count_events(times: &Times, delay: Time, bound: Time, now: &mut Time, events: &mut u64) -> u32 {
+    for (place, at) in times.iter(delay) {
         if place > 0 && at > bound {
             return place;
         }
         *events += u64::from(at > *now);
         *now = at;
     }
-    run.len()
+    times.count()
 }
 
 /// Sends the segments of a sender that may leave now, if all are new and alike, and sets its timer. Returns false if there is more to
@@ -290,9 +288,8 @@ fn send_burst(
     let Some(near) = part.near_at(half.start) else { return false };
     let Some(burst) = half.endpoint.poll_burst(now) else { return false };
     let head = Head::new(burst.first, half.address(number, SENDER), burst.ecn_capable);
-    let times = (0..burst.count).map(|place| (place, now));
-    part.send_run(near, head.bytes.into(), times, |place| head.behind(place));
-    steps.take_many(burst.count);
+    part.send_run(near, head.bytes.into(), &Times::at_once(burst.count, now), &head);
+    steps.take_many(burst.count.into());
     let endpoint = &half.endpoint;
     let is_done = burst.is_all
         && steps.are_left()
@@ -311,7 +308,7 @@ fn send_burst(
 fn send_ack(half: &mut Half, number: u32, back: usize, part: &mut Part<Packet>, now: Time) -> bool {
     let Some(header) = half.endpoint.poll_ack(now) else { return false };
     let head = Head::new(header, half.address(number, RECEIVER), false);
-    part.send_run(back, head.bytes.into(), once((0, now)), |_| head);
+    part.send_run(back, head.bytes.into(), &Times::at_once(1, now), &head);
     true
 }
 

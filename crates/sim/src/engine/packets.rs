@@ -1,8 +1,7 @@
 //! Packets in transit: where a route begins, and what happens at its end.
 
-use std::iter::once;
-
 use elephan_metrics::trace::EventKind;
+use elephan_net::Times;
 use elephan_network::{Driver, Part};
 use elephan_tcp::Header;
 use elephan_units::Time;
@@ -164,7 +163,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if !DETAILED && segment.is_bare() {
             let head = Head::new(segment.header(), to, capable);
             let Some(near) = self.part.near_at(to.start) else { return true };
-            self.part.send_run(near, head.bytes.into(), once((0, now)), |_| head);
+            self.part.send_run(near, head.bytes.into(), &Times::at_once(1, now), &head);
             self.site.steps.take();
             return true;
         }

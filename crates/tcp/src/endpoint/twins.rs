@@ -83,7 +83,7 @@ impl Twin {
         if let Some(Burst { first, count, ecn_capable, is_all }) = self.fast.poll_burst(now) {
             self.bursts += u64::from(count);
             for number in 0..count {
-                let seq = first.seq.wrapping_add(number * u32::from(first.len));
+                let seq = first.seq.wrapping_add(u32::from(number) * u32::from(first.len));
                 sent.push((Header { seq, ..first }.into(), ecn_capable));
             }
             if is_all {

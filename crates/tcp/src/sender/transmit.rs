@@ -131,7 +131,7 @@ impl Sender {
     /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor a socket is in use;
     /// - no reduction waits to be signalled to the peer (CWR).
     #[inline(always)]
-    pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
+    pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u16, bool)> {
         if self.pacer.is_some() || self.last_reduction.untold || self.space.has_socket() {
             return None;
         }
@@ -147,7 +147,7 @@ impl Sender {
         // Most bursts are of one or two segments, and a division takes longer than the rest.
         let fit =
             if bytes < 3 * mss { u64::from(bytes >= mss) + u64::from(bytes >= 2 * mss) } else { bytes / mss };
-        let count = fit.min(u64::from(most));
+        let count = fit.min(u64::from(most)).min(u16::MAX.into());
         if count == 0 {
             return None;
         }
@@ -165,7 +165,7 @@ impl Sender {
             && u64::from(most) > count;
         self.note_usage(is_limit);
         let first = Transmission { offset, len, fin: false, push: false, again: false, cwr: false };
-        Some((first, count as u32, is_limit))
+        Some((first, count as u16, is_limit))
     }
 
     /// The next data segment to send now; `None` when there are no more.
