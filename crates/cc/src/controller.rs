@@ -46,7 +46,7 @@ pub enum Undo {
     TwiceSsthresh,
 }
 
-/// The growth of a rule that divides by zero is none, and no rule grows by more than `most`.
+/// A rule that divides by zero does not grow, and no rule grows by more than `most`.
 #[inline(always)]
 fn limited(growth: f64, most: f64) -> f64 {
     if growth.is_finite() { growth.min(most) } else { 0.0 }

@@ -304,7 +304,7 @@ pub struct Lent<P: Packet> {
 impl<P: Packet> Lent<P> {
     /// The next packets, as their transmitter finished them, and how much later each arrives.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<(&mut Run<P::Head>, Time)> {
+    pub fn front(&mut self) -> Option<(&mut Run<P::Head>, Time)> {
         Some((self.runs.get_mut(self.taken)?, self.delay))
     }
 

@@ -101,7 +101,7 @@ impl Head {
         self.kind == BACKWARD && !self.is_marked()
     }
 
-    /// Whether its packet is nothing but this head.
+    /// Whether its packet has nothing besides this head.
     #[inline(always)]
     pub fn is_all(&self) -> bool {
         self.kind & OPTIONS == 0

@@ -3,7 +3,7 @@
 use elephan_cc::State;
 use elephan_units::Time;
 
-/// An endpoint's counters since it began; they never decrease.
+/// An endpoint's counters since it began; they never decrease. Those that the fast paths count come last: in memory, a sender follows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {

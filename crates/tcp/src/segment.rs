@@ -157,6 +157,7 @@ pub const TCP_HEADER: u32 = 20;
 pub(crate) const TIMESTAMPS: u32 = 12;
 
 impl From<Header> for Segment {
+    #[inline]
     fn from(header: Header) -> Self {
         let Header { seq, ack, ts_val, ts_ecr, window, len, flags, timestamps } = header;
         Self { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, ..Self::default() }

@@ -66,6 +66,7 @@ impl Times {
     }
 
     /// Those of the first `count` packets.
+    #[must_use]
     #[inline(always)]
     pub fn up_to(self, count: u32) -> Self {
         Self { count: count as u16, ..self }
@@ -90,7 +91,7 @@ impl Times {
         if self.count == 1 {
             return false;
         }
-        self.first = self.first + Time::from_picos(u64::from(self.gap) + u64::from(self.longer & 1));
+        self.first += Time::from_picos(u64::from(self.gap) + u64::from(self.longer & 1));
         (self.count, self.longer) = (self.count - 1, self.longer >> 1);
         true
     }

@@ -61,7 +61,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline]
     fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
         let link = self.part.link_of(far);
-        while let Some((run, delay)) = lent.next() {
+        while let Some((run, delay)) = lent.front() {
             let (head, at) = (&run.head, run.times.first().saturating_add(delay));
             if at > self.site.current.at {
                 if at > self.bound(far, until) {
@@ -79,7 +79,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 if !self.site.steps.are_left() {
                     self.look(Source::Link(link as usize), self.site.current.at)?;
                 }
-            } else if let Some((run, _)) = lent.next() {
+            } else if let Some((run, _)) = lent.front() {
                 let packet = &self.part.join(far, &run.head);
                 self.forward(packet, at);
                 self.check_steps(packet, at)?;
@@ -110,7 +110,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let mut now = self.site.current.at;
         let (mut events, mut packets) = (0, 0);
         let (end, wire, hops) = self.part.exit(near);
-        while let Some((run, delay)) = lent.next() {
+        while let Some((run, delay)) = lent.front() {
             let (head, at) = (&run.head, run.times.first().saturating_add(delay));
             let goes_on = packets == 0
                 || at <= bound && head.is_all() && hops[head.position as usize + 1] as usize == near;
@@ -144,7 +144,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline(never)]
     fn data(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
         let mut any = false;
-        while let Some((run, delay)) = lent.next() {
+        while let Some((run, delay)) = lent.front() {
             let (head, first) = (&run.head, run.times.first().saturating_add(delay));
             if any && !(head.is_plain_data() && self.part.near_at(head.position + 1).is_none()) {
                 break;
@@ -209,7 +209,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline(never)]
     fn acknowledgments(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
         let mut any = false;
-        while let Some((run, delay)) = lent.next() {
+        while let Some((run, delay)) = lent.front() {
             let (head, now) = (&run.head, run.times.first().saturating_add(delay));
             if any && !(head.is_plain_ack() && self.part.near_at(head.position + 1).is_none()) {
                 break;

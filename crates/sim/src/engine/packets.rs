@@ -140,7 +140,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Sends all pending segments of an end.
     #[inline]
     pub(super) fn transmit_all(&mut self, number: u32, end: usize, now: Time) {
-        while self.transmit(number, end, now) && self.may_go_on(number, now) {}
+        while self.transmit(number, end, now)
+            && self.half(number, end).is_some_and(|half| !half.endpoint.is_quiet())
+            && self.may_go_on(number, now)
+        {}
     }
 
     /// Whether a flow may go on to send: the run does not stop.

@@ -19,9 +19,10 @@ impl Endpoint {
     /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        let may_be_next =
+            !self.is_usual(Usual::Neither) && segment.sack.is_empty() && !congestion_experienced;
         let header = &segment.header();
-        let is_plain = segment.sack.is_empty() && !congestion_experienced;
-        if !(is_plain && (self.on_next_ack(header, now) || self.on_next_data(header, now))) {
+        if !(may_be_next && (self.on_next_ack(header, now) || self.on_next_data(header, now))) {
             self.on_any_segment(segment, congestion_experienced, now);
         }
     }
@@ -37,7 +38,7 @@ impl Endpoint {
     /// [`Sender::on_usual_ack`]: crate::sender::Sender::on_usual_ack
     #[inline(always)]
     pub fn on_next_ack(&mut self, header: &Header, now: Time) -> bool {
-        if self.usual != Usual::Sender
+        if !self.is_usual(Usual::Sender)
             || !header.is_plain()
             || header.len > 0
             || header.seq != self.due()
@@ -57,7 +58,7 @@ impl Endpoint {
         (self.ts_recent, self.ts_recent_at) = (header.ts_val, now);
         sender.make_room();
         if !sender.stays_usual() {
-            self.note_usual();
+            self.usual = Usual::Unknown;
         }
         true
     }
@@ -73,7 +74,7 @@ impl Endpoint {
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
     #[inline(always)]
     pub fn on_next_data(&mut self, header: &Header, now: Time) -> bool {
-        if self.usual != Usual::Receiver
+        if !self.is_usual(Usual::Receiver)
             || !header.is_plain()
             || header.len == 0
             || header.seq != self.due()
@@ -122,7 +123,7 @@ impl Endpoint {
         } else if self.state == State::Established || self.on_handshake(segment, now) {
             self.on_established(segment, congestion_experienced, now);
         }
-        self.note_usual();
+        self.usual = Usual::Unknown;
     }
 
     /// A reset is valid only if it has the next expected sequence number; another one in the window is

@@ -14,7 +14,7 @@ impl Endpoint {
     /// a recovery, and in general where there is more to decide than how many fit.
     #[inline(always)]
     pub fn poll_burst(&mut self, now: Time) -> Option<Burst> {
-        if self.usual != Usual::Sender {
+        if !self.is_usual(Usual::Sender) {
             return None;
         }
         let Sending { sender, counters } = self.sending.as_deref_mut()?;
@@ -45,7 +45,7 @@ impl Endpoint {
     /// nothing changed, if it has none to send now, or another segment.
     #[inline(always)]
     pub fn poll_ack(&mut self, now: Time) -> Option<Header> {
-        if self.usual != Usual::Receiver || !self.receiver.ack_now {
+        if !self.is_usual(Usual::Receiver) || !self.receiver.ack_now {
             return None;
         }
         self.capable = false;
@@ -57,14 +57,7 @@ impl Endpoint {
     /// The next segment to send; `None` when there are no more.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        let segment = self.poll_any(now);
-        self.note_usual();
-        segment
-    }
-
-    #[inline(always)]
-    fn poll_any(&mut self, now: Time) -> Option<Segment> {
-        self.capable = false;
+        (self.usual, self.capable) = (Usual::Unknown, false);
         if self.state != State::Established {
             return self.poll_unestablished(now);
         }

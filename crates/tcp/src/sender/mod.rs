@@ -104,7 +104,7 @@ pub struct Agreement {
     pub window: u64,
 }
 
-/// The sending half of an endpoint.
+/// The sending half of an endpoint. What an ACK touches while nothing is missing comes first.
 #[repr(C)]
 pub struct Sender {
     space: SendSpace,

@@ -240,13 +240,13 @@ impl Scoreboard {
 
     /// Gives the next segment without a record one; returns whether there was any.
     fn record_next(&mut self) -> bool {
-        let next = self.bursts.pop_front();
-        if self.records.len() == self.records.capacity() && next.is_some() {
+        let Some(next) = self.bursts.pop_front() else { return false };
+        if self.records.len() == self.records.capacity() {
             // As for bursts.
             self.records.reserve_exact((self.records.len() / 2).max(4));
         }
-        self.records.extend(next);
-        next.is_some()
+        self.records.push_back(next);
+        true
     }
 
     /// Gives all segments up to this one records.
