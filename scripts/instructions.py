@@ -14,7 +14,7 @@ from pathlib import Path
 
 RECORD = Path(__file__).with_suffix(".toml")
 BENCH = Path("target/checkout/examples/bench")
-# Of the benchmark's cases, and simulated seconds from which and to which segments count: one that has settled, and one that has not.
+# Cases of the benchmark, and the simulated seconds from which and to which segments count.
 CASES = {
     "one hop": (0, 5, 12),
     "one hop, slow start": (0, 0, 5),
