@@ -3,7 +3,7 @@
 use elephan_units::{Seed, Time};
 
 use crate::config::LinkConfig;
-use crate::link::{FarEnd, NearEnd, View, Wire};
+use crate::link::{FarEnd, NearEnd, Times, View, Wire};
 use crate::packet::{Ecn, Packet};
 
 /// A packet with a name.
@@ -16,7 +16,7 @@ pub struct Parcel {
     pub flow: u64,
 }
 
-/// Every third has a rest, and others may form runs.
+/// Every eighth has a rest, and others may form runs.
 impl Packet for Parcel {
     type Head = Self;
     type Rest = u64;
@@ -32,7 +32,7 @@ impl Packet for Parcel {
         *head
     }
     fn has_rest(head: &Self) -> bool {
-        head.id.is_multiple_of(3)
+        head.id.is_multiple_of(8)
     }
     fn behind(head: &Self, places: u32) -> Self {
         Self { id: head.id + u64::from(places), ..*head }
@@ -81,7 +81,13 @@ impl Link {
     }
 
     pub fn send(&mut self, packet: Parcel, now: Time) -> bool {
-        self.near.send(packet.bytes(), || packet, &mut self.wire, now)
+        self.near.send(&packet, &mut self.wire, now)
+    }
+
+    /// Sends so many packets that have no rest, of which this is the first.
+    pub fn send_run(&mut self, first: Parcel, count: u16, now: Time) {
+        let times = Times::at_once(count, now);
+        self.near.send_run(first.bytes, &times, Time::ZERO, &first, &mut self.wire);
     }
 
     pub fn receive(&mut self, now: Time) -> Option<Parcel> {

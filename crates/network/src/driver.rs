@@ -76,7 +76,7 @@ pub trait Driver {
     fn forward(&mut self, packet: &Self::Packet, now: Time) {
         match self.part().hops[packet.position() as usize + 1] {
             END => self.deliver(packet, now),
-            next => self.send(next, packet.bytes(), || packet.onward(), now),
+            next => self.send(next, &packet.onward(), now),
         }
     }
 
@@ -84,16 +84,15 @@ pub trait Driver {
     #[inline]
     fn enter(&mut self, packet: &Self::Packet, now: Time) {
         let first = self.part().hops[packet.position() as usize];
-        self.send(first, packet.bytes(), || *packet, now);
+        self.send(first, packet, now);
     }
 
-    /// A packet of `bytes`, which `make` returns, arrives at a near end.
+    /// A packet arrives at a near end.
     #[inline]
-    fn send(&mut self, near: u32, bytes: u32, make: impl Fn() -> Self::Packet, now: Time) {
+    fn send(&mut self, near: u32, packet: &Self::Packet, now: Time) {
         self.steps();
-        let accepted = self.part().send(near as usize, bytes, &make, now);
+        let accepted = self.part().send(near as usize, packet, now);
         if Self::FOLLOWS {
-            let packet = &make();
             let link = self.part().nears[near as usize].link;
             if accepted {
                 self.crosses(link, packet, now);

@@ -135,13 +135,13 @@ impl<P: Packet> Part<P> {
         (&mut near.end, &mut self.wires[near.wire as usize])
     }
 
-    /// A packet of `bytes`, which `make` returns, arrives at a near end; returns whether it is accepted.
+    /// A packet arrives at a near end; returns whether it is accepted.
     #[inline(always)]
-    pub fn send(&mut self, number: usize, bytes: u32, make: impl Fn() -> P, now: Time) -> bool {
+    pub fn send(&mut self, number: usize, packet: &P, now: Time) -> bool {
         let near = &mut self.nears[number];
         let wire = &mut self.wires[near.wire as usize];
         let was_idle = wire.is_empty();
-        let accepted = near.end.send(bytes, make, wire, now);
+        let accepted = near.end.send(packet, wire, now);
         let far = near.far;
         if was_idle && accepted && far != ELSEWHERE {
             self.reschedule(far as usize);

@@ -114,17 +114,14 @@ impl<P: Packet> NearEnd<P> {
         }
     }
 
-    /// Offers a packet of `bytes` to the queue, which `make` returns; returns whether it was accepted.
-    ///
-    /// It is made where it is stored: a packet that is written field by field and then copied as a whole makes the
-    /// processor wait for its own stores.
+    /// Offers a packet to the queue; returns whether it was accepted.
     #[inline(always)]
-    pub fn send(&mut self, bytes: u32, make: impl Fn() -> P, wire: &mut Wire<P>, now: Time) -> bool {
+    pub fn send(&mut self, packet: &P, wire: &mut Wire<P>, now: Time) -> bool {
         if !self.is_plain {
-            return self.send_any(make(), wire, now);
+            return self.send_any(*packet, wire, now);
         }
-        let Some(finish) = self.offer(bytes, now) else { return false };
-        wire.push(finish, &make());
+        let Some(finish) = self.offer(packet.bytes(), now) else { return false };
+        wire.push(finish, packet);
         true
     }
 

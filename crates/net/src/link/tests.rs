@@ -186,7 +186,55 @@ fn vary() -> impl Strategy<Value = Option<Delay>> {
     ]
 }
 
+/// What arrives before a time, and when.
+fn arrive_before(link: &mut Link, until: Time) -> Vec<(Time, u64)> {
+    let mut arrived = Vec::new();
+    while link.next_event() < until {
+        let at = link.next_event();
+        arrived.extend(link.receive(at).map(|packet| (at, packet.id)));
+    }
+    arrived
+}
+
 proptest! {
+    /// Packets that are offered as a run fare as those that are offered one by one, and a queue that nobody looks at as one that is
+    /// looked at after each packet.
+    #[test]
+    fn a_run_fares_as_its_packets(
+        queue in queues(),
+        limit in 1u64..12,
+        bytes_limit: bool,
+        rate in 1_000_000u64..50_000_000,
+        runs in prop::collection::vec((0u64..6_000, 1u16..8, prop_oneof![Just(1500u32), 40u32..1501]), 1..80),
+    ) {
+        let limit = if bytes_limit { Limit::Bytes(limit * 1500) } else { Limit::Packets(limit) };
+        let rate = Some(Rate::from_bits_per_sec(rate));
+        let make = || Link::new(LinkConfig { limit, queue: queue.clone(), rate, ..config(1) }, Seed::new(1), 0);
+        let (mut whole, mut single) = (make(), make());
+        let mut now = Time::ZERO;
+        let mut seen = [Vec::new(), Vec::new()];
+        for (number, &(gap, count, bytes)) in (0u64..).zip(&runs) {
+            now += Time::from_micros(gap);
+            seen[0].extend(arrive_before(&mut whole, now));
+            seen[1].extend(arrive_before(&mut single, now));
+            let first = Parcel { bytes, ..parcel(8 * number + 1) };
+            whole.send_run(first, count, now);
+            for place in 0..u64::from(count) {
+                single.send(Parcel { id: first.id + place, ..first }, now);
+                single.view().waiting(now);
+            }
+        }
+        let transmitted = (whole.view().transmitted(now), single.view().transmitted(now));
+        prop_assert_eq!(transmitted.0, transmitted.1);
+        prop_assert_eq!(whole.view().waiting(now), single.view().waiting(now));
+        seen[0].extend(arrive_before(&mut whole, Time::MAX));
+        seen[1].extend(arrive_before(&mut single, Time::MAX));
+        prop_assert_eq!(&seen[0], &seen[1]);
+        prop_assert_eq!(whole.view().counters(), single.view().counters());
+        let statistics = |link: &mut Link| format!("{:?}", link.view().statistics());
+        prop_assert_eq!(statistics(&mut whole), statistics(&mut single));
+    }
+
     #[test]
     fn every_packet_is_accounted_for(
         seed: u64,

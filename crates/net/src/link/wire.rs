@@ -194,7 +194,7 @@ mod tests {
 
     /// Packets without a rest may be sent as a run.
     fn has_rest(id: u64) -> bool {
-        id.is_multiple_of(3)
+        id.is_multiple_of(8)
     }
 
     proptest! {
