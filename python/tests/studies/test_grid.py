@@ -72,7 +72,8 @@ CELLS = {
 def small(**keys):
     flows = [flow("reno", start={"uniform": ["0 s", "100 ms"]})]
     path = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "200% bdp", "duration": "6 s"}
-    return dumbbell(**{**path, "flows": flows, "name": "small", "tcp": {"profile": "linux-6"}, "sweep": CELLS, **keys})
+    tcp = {"profile": "linux-6"}
+    return dumbbell(**{**path, "flows": flows, "name": "small", "engine": "kernel", "tcp": tcp, "sweep": CELLS, **keys})
 
 
 def test_the_simulator_runs_its_algorithms_at_each_point():
@@ -88,7 +89,7 @@ def test_the_simulator_runs_its_algorithms_at_each_point():
 def test_an_algorithm_that_the_simulator_lacks_is_refused(monkeypatch):
     monkeypatch.setattr(grid.side_by_side.source, "current", lambda: None)
     with pytest.raises(ScenarioError, match="small: expected algorithms that the simulator has"):
-        grid.planned(small(engine="kernel", sweep={"flow.cc": ["reno", "linux:lp"]}))
+        grid.planned(small(sweep={"flow.cc": ["reno", "linux:lp"]}))
 
 
 @pytest.fixture
