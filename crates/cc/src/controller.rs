@@ -286,9 +286,10 @@ impl Controller {
     /// Changes the window by `growth` segments, but upwards by at most `most`, the rate of slow start (RFC
     /// 5681, section 3.1). Kernels have the same limit, because their window grows by one for an ACK.
     fn grow(&mut self, growth: f64, most: f64) {
+        let growth = limited(growth, most);
         let growth = match self.quantisation {
-            Quantisation::None => limited(growth, most),
-            Quantisation::RoundUp | Quantisation::RoundDown => self.state.whole(limited(growth, most), most),
+            Quantisation::None => growth,
+            Quantisation::RoundUp | Quantisation::RoundDown => self.state.whole(growth, most),
         };
         self.state.window.add(growth);
     }

@@ -27,6 +27,12 @@ impl Reno {
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }
+
+    /// The increase at an ACK of so many segments.
+    #[inline(always)]
+    fn growth(&self, window: &Window, segments: f64) -> f64 {
+        self.parameters.a * (segments / window.cwnd)
+    }
 }
 
 /// Standard TCP's increase at an ACK: one segment for each window of acknowledged segments.
@@ -41,12 +47,12 @@ pub fn decrease(event: &Congestion) -> f64 {
 
 impl Algorithm for Reno {
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
-        self.parameters.a * increase(window, ack)
+        self.growth(window, ack.segments)
     }
 
     #[inline(always)]
     fn increase_by_window(&self, window: &Window, segments: f64) -> Option<f64> {
-        Some(self.parameters.a * (segments / window.cwnd))
+        Some(self.growth(window, segments))
     }
 
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {

@@ -48,20 +48,23 @@ impl Scalable {
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }
+
+    /// The increase at an ACK of so many segments.
+    #[inline(always)]
+    fn growth(&self, window: &Window, segments: f64) -> f64 {
+        let Parameters { a, lwnd, .. } = self.parameters;
+        if window.cwnd <= lwnd { segments / window.cwnd } else { a * segments }
+    }
 }
 
 impl Algorithm for Scalable {
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
-        if window.cwnd <= self.parameters.lwnd {
-            return reno::increase(window, ack);
-        }
-        self.parameters.a * ack.segments
+        self.growth(window, ack.segments)
     }
 
     #[inline(always)]
     fn increase_by_window(&self, window: &Window, segments: f64) -> Option<f64> {
-        let Parameters { a, lwnd, .. } = self.parameters;
-        Some(if window.cwnd <= lwnd { segments / window.cwnd } else { a * segments })
+        Some(self.growth(window, segments))
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {

@@ -218,8 +218,7 @@ impl<P: Packet> Part<P> {
     /// The lent packet with this head, which is the next.
     #[inline]
     pub fn join(&mut self, number: usize, head: &P::Head) -> P {
-        let far = &mut self.fars[number];
-        far.end.join(&mut self.wires[far.wire as usize], head)
+        self.wires[self.fars[number].wire as usize].join(head)
     }
 
     /// The next packet that has reached a far end.

@@ -1,82 +1,31 @@
 //! Packets over a network of two links, with a driver that only counts them.
 
-use elephan_net::{Ecn, Packet};
-use elephan_network::{Driver, Network, Part, Routed};
+use elephan_network::{Driver, Network, Parcel, Part};
 use elephan_scenario::{Plan, Scenario};
 use elephan_units::Time;
 
-#[derive(Clone, Copy)]
-struct Numbered {
-    number: u32,
-    position: u32,
-}
-
-impl Packet for Numbered {
-    type Head = Self;
-    type Rest = ();
-
-    fn head(&self) -> &Self {
-        self
-    }
-    fn rest(&self) -> Option<()> {
-        None
-    }
-    fn join(head: &Self, _: Option<()>) -> Self {
-        *head
-    }
-    fn has_rest(_: &Self) -> bool {
-        false
-    }
-    fn behind(head: &Self, _: u32) -> Self {
-        *head
-    }
-    fn bytes(&self) -> u32 {
-        1000
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotCapable
-    }
-    fn mark(&mut self) {}
-    fn dscp(&self) -> u8 {
-        0
-    }
-    fn set_dscp(&mut self, _: u8) {}
-    fn flow(&self) -> u64 {
-        0
-    }
-}
-
-impl Routed for Numbered {
-    fn position(&self) -> u32 {
-        self.position
-    }
-    fn onward(&self) -> Self {
-        Self { position: self.position + 1, ..*self }
-    }
-}
-
 struct Counting {
-    network: Network<Numbered>,
+    network: Network<Parcel>,
     delivered: Vec<(u32, Time)>,
     dropped: Vec<(u32, u32, Time)>,
     lost: Vec<u32>,
 }
 
 impl Driver for Counting {
-    type Packet = Numbered;
+    type Packet = Parcel;
     const FOLLOWS: bool = true;
 
-    fn part(&mut self) -> &mut Part<Numbered> {
+    fn part(&mut self) -> &mut Part<Parcel> {
         self.network.whole()
     }
-    fn deliver(&mut self, packet: &Numbered, now: Time) {
-        self.delivered.push((packet.number, now));
+    fn deliver(&mut self, packet: &Parcel, now: Time) {
+        self.delivered.push((packet.place as u32, now));
     }
-    fn dropped(&mut self, link: u32, packet: &Numbered, at: Time) {
-        self.dropped.push((packet.number, link, at));
+    fn dropped(&mut self, link: u32, packet: &Parcel, at: Time) {
+        self.dropped.push((packet.place as u32, link, at));
     }
-    fn lost(&mut self, _: u32, packet: &Numbered) {
-        self.lost.push(packet.number);
+    fn lost(&mut self, _: u32, packet: &Parcel) {
+        self.lost.push(packet.place as u32);
     }
 }
 
@@ -90,7 +39,8 @@ impl Counting {
     fn run(mut self, plan: &Plan, packets: u32, until: Time) -> Self {
         let position = self.network.start(plan.flows[0].forward);
         for number in 0..packets {
-            self.enter(&Numbered { number, position }, Time::ZERO);
+            let place = number as usize;
+            self.enter(&Parcel { place, bytes: 1000, position, ..Parcel::default() }, Time::ZERO);
         }
         loop {
             let (arrival, end) = self.part().next_arrival();
@@ -166,7 +116,7 @@ fn a_link_that_goes_down_drops_what_it_has_and_says_so() {
 #[test]
 fn what_was_due_is_recorded_late() {
     let plan = plan("buffer = \"2 packets\"", "trace = { interval = \"100 ms\" }");
-    let mut network = Network::<Numbered>::new(&plan, false);
+    let mut network = Network::<Parcel>::new(&plan, false);
     network.record(Time::from_millis(250));
     let times = &network.recorded().queues.time_s;
     assert_eq!(times.iter().copied().filter(|&time| time > 0.1).count(), plan.links.len());

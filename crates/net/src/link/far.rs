@@ -72,13 +72,6 @@ impl<P: Packet> FarEnd<P> {
         wire.give_back(chunk, taken);
     }
 
-    /// The lent packet with this head, which is the first of those that were not joined.
-    #[inline]
-    pub fn join(&self, wire: &mut Wire<P>, head: &P::Head) -> P {
-        let rest = wire.take_rest(head);
-        P::join(head, rest)
-    }
-
     /// The propagation delay.
     #[inline]
     pub fn delay(&self) -> Time {

@@ -60,8 +60,8 @@ impl<P: Packet> Wire<P> {
     /// Adds a packet.
     #[inline]
     pub(super) fn push(&mut self, finish: Time, packet: &P) {
-        if P::has_rest(packet.head()) {
-            self.rests.extend(packet.rest());
+        if let Some(rest) = packet.rest() {
+            self.rests.push_back(rest);
         }
         self.push_head(finish, packet.head());
     }
@@ -113,18 +113,18 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<P> {
         let head = self.front()?.head;
-        let rest = self.take_rest(&head);
         if !self.front[self.taken].advance(|head| P::behind(head, 1)) {
             self.taken += 1;
             self.refill();
         }
-        Some(P::join(&head, rest))
+        Some(self.join(&head))
     }
 
-    /// Takes the rest of the packet with this head, which is the first of those whose rest was not taken.
+    /// The packet with this head, which is the first of those that were not joined.
     #[inline]
-    pub(super) fn take_rest(&mut self, head: &P::Head) -> Option<P::Rest> {
-        if P::has_rest(head) { self.rests.pop_front() } else { None }
+    pub fn join(&mut self, head: &P::Head) -> P {
+        let rest = if P::has_rest(head) { self.rests.pop_front() } else { None };
+        P::join(head, rest)
     }
 
     /// Goes on with the next chunk, if the one that is read has been read and there is another.

@@ -72,7 +72,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             let is_taken = match self.part.near_at(head.position + 1) {
                 None if head.is_plain_ack() => self.acknowledgments(far, lent, until),
                 None if head.is_plain_data() => self.data(far, lent, until),
-                Some(near) if head.is_all() && self.part.leads_out(near) => self.pass(near, far, lent, until),
+                Some(near) if head.is_all() && self.part.leads_out(near) => {
+                    self.pass(near, far, lent, until);
+                    true
+                }
                 _ => false,
             };
             if is_taken {
@@ -103,9 +106,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     }
 
     /// Packets go on to another link: the first run, whose event has begun, and those that follow it there before other events.
-    /// Returns true.
     #[inline(never)]
-    fn pass(&mut self, near: usize, far: usize, lent: &mut Lent<Packet>, until: Time) -> bool {
+    fn pass(&mut self, near: usize, far: usize, lent: &mut Lent<Packet>, until: Time) {
         let bound = self.bound(far, until);
         let mut now = self.site.current.at;
         let (mut events, mut packets) = (0, 0);
@@ -136,7 +138,6 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         self.site.current.at = now;
         self.site.handled += events;
         self.site.steps.take_many(packets);
-        true
     }
 
     /// Data segments reach the receiving halves of their connections: the first run, whose event has begun, and those that follow

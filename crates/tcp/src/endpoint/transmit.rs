@@ -21,17 +21,9 @@ impl Endpoint {
         let (first, count, is_all) = sender.poll_burst(counters, now)?;
         self.capable = self.ecn;
         // The acknowledgment is that of the last segment: nothing has arrived since.
-        let first = Header {
-            seq: sequence::wire(first.offset, self.iss.wrapping_add(1)),
-            ack: self.due(),
-            ts_val: ticks(now),
-            ts_ecr: self.ts_recent,
-            window: (self.receiver.advertised_window() >> self.our_shift).min(65_535) as u16,
-            len: first.len,
-            flags: if self.echo { Flags::ACK | Flags::ECE } else { Flags::ACK },
-            timestamps: true,
-        };
-        Some(Burst { first, count, ecn_capable: self.capable, is_all })
+        let window = self.receiver.advertised_window();
+        let header = Header { len: first.len, ..self.header(first.offset, window, now) };
+        Some(Burst { first: header, count, ecn_capable: self.capable, is_all })
     }
 
     /// Whether [`Endpoint::poll_transmit`] would return nothing, as is known without it: an end that only receives
@@ -124,19 +116,21 @@ impl Endpoint {
     /// The header of a segment without data that acknowledges the received data.
     #[inline(always)]
     fn acknowledgment(&mut self, now: Time) -> Header {
-        let window = self.receiver.advertise() >> self.our_shift;
+        let window = self.receiver.advertise();
         let next = self.sender().map_or(0, |sender| sender.space().next);
         self.last_ack = self.receiver.next();
-        let mut flags = Flags::ACK;
-        if self.echo {
-            flags |= Flags::ECE;
-        }
+        self.header(next, window, now)
+    }
+
+    /// The header of a segment without data at this offset, that advertises a window of so many bytes.
+    #[inline(always)]
+    fn header(&self, offset: u64, window: u64, now: Time) -> Header {
         Header {
-            seq: sequence::wire(next, self.iss.wrapping_add(1)),
+            seq: sequence::wire(offset, self.iss.wrapping_add(1)),
             ack: self.due(),
             len: 0,
-            window: window.min(65_535) as u16,
-            flags,
+            window: (window >> self.our_shift).min(65_535) as u16,
+            flags: if self.echo { Flags::ACK | Flags::ECE } else { Flags::ACK },
             ts_val: ticks(now),
             ts_ecr: self.ts_recent,
             timestamps: self.timestamps,

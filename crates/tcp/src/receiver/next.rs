@@ -40,12 +40,7 @@ impl Receiver {
         self.next = next;
         self.arrived += len;
         self.unacknowledged = self.unacknowledged.saturating_add(len as u32);
-        if self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss {
-            self.ack_now = true;
-        } else if self.deadline == Time::MAX {
-            self.deadline = now.saturating_add(self.delayed_ack_timeout);
-            self.delayed_until = self.deadline;
-        }
+        self.acknowledge(false, now);
         true
     }
 

@@ -287,7 +287,7 @@ impl Sender {
     }
 
     /// Whether a sender that was usual still is after [`Sender::on_usual_ack`], as far as is known without a further look: data is
-    /// outstanding, and neither a governor nor a socket had a say.
+    /// outstanding, and no governor had a say.
     #[inline(always)]
     pub fn stays_usual(&self) -> bool {
         !self.board.is_empty() && self.governed.is_none()

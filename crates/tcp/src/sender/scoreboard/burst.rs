@@ -31,6 +31,18 @@ pub struct Removed {
     pub sent_at: Time,
 }
 
+/// Makes room in a full queue for half as many again: small windows are many, and doubling would leave a quarter of their memory unused.
+#[inline(always)]
+pub fn make_room<T>(queue: &mut VecDeque<T>) {
+    #[cold]
+    fn grow<T>(queue: &mut VecDeque<T>) {
+        queue.reserve_exact((queue.len() / 2).max(4));
+    }
+    if queue.len() == queue.capacity() {
+        grow(queue);
+    }
+}
+
 impl Removed {
     /// The first `count` segments of a burst.
     #[inline(always)]
@@ -68,17 +80,8 @@ impl Bursts {
             last.count += count;
             return;
         }
-        if self.bursts.len() == self.bursts.capacity() {
-            self.make_room();
-        }
+        make_room(&mut self.bursts);
         self.bursts.push_back(Burst { first, count });
-    }
-
-    /// Makes room for half as many again: small windows are many, and doubling would leave a quarter of their memory
-    /// unused.
-    #[cold]
-    fn make_room(&mut self) {
-        self.bursts.reserve_exact((self.bursts.len() / 2).max(4));
     }
 
     /// The first segment.

@@ -82,15 +82,6 @@ impl Delivered {
     }
 }
 
-/// What an acknowledgment covers of segments that were sent once.
-#[derive(Clone, Copy, Debug)]
-pub struct Acked {
-    /// Their payload bytes.
-    pub bytes: u64,
-    /// When the last of them was sent.
-    pub sent_at: Time,
-}
-
 /// What many flows never need.
 #[derive(Clone, Debug, Default)]
 struct Rare {
@@ -241,10 +232,7 @@ impl Scoreboard {
     /// Gives the next segment without a record one; returns whether there was any.
     fn record_next(&mut self) -> bool {
         let Some(next) = self.bursts.pop_front() else { return false };
-        if self.records.len() == self.records.capacity() {
-            // As for bursts.
-            self.records.reserve_exact((self.records.len() / 2).max(4));
-        }
+        burst::make_room(&mut self.records);
         self.records.push_back(next);
         true
     }
@@ -298,15 +286,15 @@ impl Scoreboard {
     /// The fast path of [`Scoreboard::acknowledge`], if the scoreboard [`is untouched`](Scoreboard::is_untouched): removes everything
     /// below `offset`, or returns `None`, with nothing changed, unless that is a segment or more.
     #[inline(always)]
-    pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Acked> {
-        let Removed { bytes, count, transmission, sent_at } = self.bursts.remove_below(offset)?;
-        self.first += u64::from(count);
-        self.len -= u64::from(count);
-        self.pipe -= bytes;
-        if is_later(transmission, self.latest_arrived) {
-            (self.latest_arrived, self.latest_sent_at) = (transmission, sent_at);
+    pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Removed> {
+        let removed = self.bursts.remove_below(offset)?;
+        self.first += u64::from(removed.count);
+        self.len -= u64::from(removed.count);
+        self.pipe -= removed.bytes;
+        if is_later(removed.transmission, self.latest_arrived) {
+            (self.latest_arrived, self.latest_sent_at) = (removed.transmission, removed.sent_at);
         }
-        Some(Acked { bytes, sent_at })
+        Some(removed)
     }
 
     /// Removes everything below `offset`, and adds it to `delivered`.
