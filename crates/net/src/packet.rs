@@ -35,6 +35,8 @@ pub trait Packet: Copy {
     fn has_rest(head: &Self::Head) -> bool;
     /// The head of the packet so many places behind this one in a [`Run`](crate::Run).
     fn behind(head: &Self::Head, places: u32) -> Self::Head;
+    /// Whether `next` is that head. The one that is one place behind another decides how those behind it differ.
+    fn is_behind(head: &mut Self::Head, places: u32, next: &Self::Head) -> bool;
 
     /// Size in bytes, IP header included.
     fn bytes(&self) -> u32;

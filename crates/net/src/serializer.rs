@@ -44,6 +44,23 @@ impl Serializer {
         Time::from_picos(picos)
     }
 
+    /// The serialisation time of each of the next `count` packets, of `bytes`, if it is the same for all and not longer than `most`;
+    /// otherwise nothing has changed.
+    #[inline]
+    pub fn next_alike(&mut self, bytes: u32, count: u32, most: Time) -> Option<Time> {
+        if self.known[0].0 != bytes {
+            self.know(bytes);
+        }
+        let (_, picos, remainder) = self.known[0];
+        let carry = self.carry.checked_add(remainder.checked_mul(count.into())?)?;
+        let service = Time::from_picos(picos);
+        if carry >= self.bits_per_sec || service > most {
+            return None;
+        }
+        self.carry = carry;
+        Some(service)
+    }
+
     /// Another size than the last.
     #[inline(never)]
     fn know(&mut self, bytes: u32) {
@@ -77,6 +94,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn packets_of_one_size_take_what_each_of_them_takes(
+            rate in prop_oneof![Just(1_000_000_000u64), 1_000u64..400_000_000_000],
+            runs in prop::collection::vec((40u32..9000, 1u32..20), 1..50),
+        ) {
+            let mut serializer = Serializer::new(Rate::from_bits_per_sec(rate));
+            let mut single = serializer.clone();
+            for (bytes, count) in runs {
+                let most = Time::from_picos((PICOS_BITS * 1500 / u128::from(rate)) as u64);
+                let alike = serializer.next_alike(bytes, count, most);
+                let times: Vec<Time> = (0..count).map(|_| single.next(bytes)).collect();
+                if let Some(time) = alike {
+                    prop_assert!(time <= most);
+                    prop_assert_eq!(times, vec![time; count as usize]);
+                } else {
+                    prop_assert!(times[0] > most || times.iter().any(|&time| time != times[0]) || times[0].picos() > (u128::from(bytes) * PICOS_BITS / u128::from(rate)) as u64);
+                    serializer.carry = single.carry;
+                }
+            }
+        }
+
         #[test]
         fn the_sum_is_exact(rate in 1_000u64..400_000_000_000, sizes in prop::collection::vec(40u32..9000, 1..200)) {
             let mut serializer = Serializer::new(Rate::from_bits_per_sec(rate));

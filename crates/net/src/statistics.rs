@@ -57,13 +57,13 @@ impl QueueStatistics {
     /// A packet arrived and will wait for `delay`.
     #[inline]
     pub(crate) fn record(&mut self, delay: Time, now: Time) {
-        if delay == Time::ZERO {
-            return self.record_none(now);
-        }
-        if now < self.first {
+        if !self.counts(now) {
             return;
         }
         self.packets += 1;
+        if delay == Time::ZERO {
+            return;
+        }
         self.sum += u128::from(delay.picos());
         self.longest = self.longest.max(delay);
         let bin = bin(delay.picos() / UNIT_PICOS);
@@ -73,10 +73,16 @@ impl QueueStatistics {
         }
     }
 
-    /// A packet arrived and does not wait.
+    /// Packets arrived, all when packets are counted, and do not wait.
     #[inline]
-    pub(crate) fn record_none(&mut self, now: Time) {
-        self.packets += u64::from(now >= self.first);
+    pub(crate) fn record_none(&mut self, packets: u64) {
+        self.packets += packets;
+    }
+
+    /// Whether a packet that arrives now is counted.
+    #[inline]
+    pub(crate) fn counts(&self, now: Time) -> bool {
+        now >= self.first
     }
 
     /// Counts a delay in a bin beyond all so far.
@@ -89,7 +95,7 @@ impl QueueStatistics {
     /// The number of waiting packets after an arrival.
     #[inline]
     pub(crate) fn record_length(&mut self, waiting: u64, now: Time) {
-        if now >= self.first {
+        if self.counts(now) {
             self.most_packets = self.most_packets.max(waiting);
         }
     }

@@ -37,6 +37,9 @@ impl Packet for Parcel {
     fn behind(head: &Self, places: u32) -> Self {
         Self { id: head.id + u64::from(places), ..*head }
     }
+    fn is_behind(head: &mut Self, places: u32, next: &Self) -> bool {
+        *next == Self::behind(head, places)
+    }
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -84,10 +87,9 @@ impl Link {
         self.near.send(&packet, &mut self.wire, now)
     }
 
-    /// Sends so many packets that have no rest, of which this is the first.
-    pub fn send_run(&mut self, first: Parcel, count: u16, now: Time) {
-        let times = Times::at_once(count, now);
-        self.near.send_run(first.bytes, &times, Time::ZERO, &first, &mut self.wire);
+    /// Sends packets that have no rest, of which this is the first, each so much later than at its time.
+    pub fn send_run(&mut self, first: Parcel, times: &Times, delay: Time) {
+        self.near.send_run(first.bytes, times, delay, &first, &mut self.wire);
     }
 
     pub fn receive(&mut self, now: Time) -> Option<Parcel> {

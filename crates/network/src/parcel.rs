@@ -87,6 +87,9 @@ impl Packet for Parcel {
     fn behind(head: &Self, _: u32) -> Self {
         *head
     }
+    fn is_behind(_: &mut Self, _: u32, _: &Self) -> bool {
+        false
+    }
     fn bytes(&self) -> u32 {
         self.bytes
     }

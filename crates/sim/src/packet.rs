@@ -7,7 +7,7 @@ use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
 
 /// What every packet has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Head {
     /// The header of its segment.
     pub header: Header,
@@ -20,6 +20,8 @@ pub struct Head {
     pub connection: u16,
     /// Size with headers.
     pub bytes: u16,
+    /// By how much the acknowledgment numbers of segments differ that follow each other in a run of which it is the first.
+    stride: u16,
     /// Codepoint and ECN field as encoded in the header.
     class: u8,
     /// What it is: the bits that follow.
@@ -84,6 +86,7 @@ impl Head {
             position: start,
             connection,
             bytes: header.packet_bytes() as u16,
+            stride: 0,
             class: dscp << 2 | ecn as u8,
             kind: u8::from(backward) * BACKWARD,
         }
@@ -117,7 +120,29 @@ impl Head {
     #[inline(always)]
     pub fn behind(&self, places: u32) -> Self {
         let seq = self.header.seq.wrapping_add(places * u32::from(self.header.len));
-        Self { header: Header { seq, ..self.header }, ..*self }
+        let ack = self.header.ack.wrapping_add(places * u32::from(self.stride));
+        Self { header: Header { seq, ack, ..self.header }, ..*self }
+    }
+
+    /// Whether `next` is that segment.
+    #[inline(always)]
+    fn is_behind(&mut self, places: u32, next: &Self) -> bool {
+        let (header, other) = (&self.header, &next.header);
+        if next.flow != self.flow || header.ts_val != other.ts_val {
+            return false;
+        }
+        if places == 1 {
+            let Ok(stride) = u16::try_from(other.ack.wrapping_sub(header.ack)) else { return false };
+            self.stride = stride;
+        }
+        let expected = self.behind(places);
+        header.ts_ecr == other.ts_ecr
+            && (expected.header.seq, expected.header.ack) == (other.seq, other.ack)
+            && (header.window, header.len, header.flags, header.timestamps)
+                == (other.window, other.len, other.flags, other.timestamps)
+            && (self.position, self.connection) == (next.position, next.connection)
+            && (self.bytes, self.class, self.kind) == (next.bytes, next.class, next.kind)
+            && self.is_all()
     }
 
     /// Whether it was marked.
@@ -168,7 +193,7 @@ impl Packet {
             ..Header::default()
         };
         let bytes = bytes as u16;
-        let head = Head { header, flow, position, connection: 0, bytes, class: 0, kind: DATAGRAM };
+        let head = Head { header, flow, position, connection: 0, bytes, stride: 0, class: 0, kind: DATAGRAM };
         Self { head, options: Options::default() }
     }
 
@@ -239,6 +264,10 @@ impl elephan_net::Packet for Packet {
     fn behind(head: &Head, places: u32) -> Head {
         head.behind(places)
     }
+    #[inline(always)]
+    fn is_behind(head: &mut Head, places: u32, next: &Head) -> bool {
+        head.is_behind(places, next)
+    }
     #[inline]
     fn bytes(&self) -> u32 {
         u32::from(self.head.bytes)
@@ -266,5 +295,62 @@ impl elephan_net::Packet for Packet {
     fn flow(&self) -> u64 {
         let serial = u64::from(self.head.flow) << 16 | u64::from(self.head.connection);
         serial << 2 | u64::from(self.head.kind & (BACKWARD | DATAGRAM))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use elephan_tcp::Flags;
+    use proptest::prelude::*;
+
+    fn heads() -> impl Strategy<Value = Head> {
+        let header = (0u32..3, 0u32..3, 0u32..2, 0u16..3, any::<bool>()).prop_map(
+            |(seq, ack, ts_val, len, backward)| {
+                let flags = Flags::ACK;
+                let header = Header {
+                    seq: (u32::MAX - 1).wrapping_add(2 * seq),
+                    ack: (u32::MAX - 1).wrapping_add(2 * ack),
+                    ts_val,
+                    len,
+                    flags,
+                    ..Header::default()
+                };
+                Head::new(header, Address { flow: 1, connection: 2, start: 3, backward, dscp: 0 }, false)
+            },
+        );
+        header
+    }
+
+    proptest! {
+        /// Whatever is said to be behind the last segment of a run is what the run gives back.
+        #[test]
+        fn a_run_gives_its_segments_back(heads in prop::collection::vec(heads(), 2..6)) {
+            let mut first = heads[0];
+            let behind = (1u32..).zip(&heads[1..]).take_while(|(place, head)| first.is_behind(*place, head)).count();
+            for (place, head) in (0u32..).zip(&heads[..=behind]) {
+                prop_assert_eq!(Head { stride: 0, ..first.behind(place) }, *head);
+            }
+        }
+    }
+
+    #[test]
+    fn data_and_acks_follow_each_other() {
+        let to = Address { flow: 0, connection: 0, start: 0, backward: true, dscp: 0 };
+        let ack = |ack| Head::new(Header { ack, ..Header::default() }, to, false);
+        let mut first = ack(u32::MAX);
+        assert!(
+            first.is_behind(1, &ack(2895))
+                && first.is_behind(2, &ack(5791))
+                && !first.is_behind(3, &ack(5792))
+        );
+        let data = |seq| Head::new(Header { seq, len: 1448, ..Header::default() }, to, false);
+        let mut first = data(0);
+        assert!(
+            first.is_behind(1, &data(1448))
+                && first.is_behind(2, &data(2896))
+                && !first.is_behind(3, &data(2896))
+        );
+        assert!(!first.is_behind(1, &ack(0)));
     }
 }

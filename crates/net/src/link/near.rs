@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
-use super::run::Times;
+use super::run::{Run, Times};
 use super::wire::Wire;
 use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
@@ -135,20 +135,55 @@ impl<P: Packet> NearEnd<P> {
             }
             return;
         }
-        // When the packet before was finished, if it was accepted.
-        let mut last = None;
+        let last = self.free_at;
+        if let Some(times) = self.pass(bytes, times, delay) {
+            wire.push_run(last, Run { times, head: *head });
+            return;
+        }
+        // Whether the packet before is the last on the wire.
+        let mut follows = false;
         for (place, now) in times.iter(delay) {
+            let last = self.free_at;
             let finish = self.offer(bytes, now);
             if let Some(finish) = finish
-                && !last.is_some_and(|last| wire.extend(last, finish))
+                && !(follows && wire.extend(last, finish))
             {
-                if place == 0 {
-                    wire.push_head(finish, head);
-                } else {
-                    wire.push_head(finish, &P::behind(head, place));
-                }
+                wire.push_run(last, Run::new(finish, P::behind(head, place)));
             }
-            last = finish;
+            follows = finish.is_some();
+        }
+    }
+
+    /// Packets arrive, so much later than at `times`: returns when the transmitter finishes them, if each finds it idle and takes the
+    /// same time. Otherwise nothing has changed.
+    #[inline(always)]
+    fn pass(&mut self, bytes: u32, times: &Times, delay: Time) -> Option<Times> {
+        let first = times.first().saturating_add(delay);
+        let is_idle = self.free_at <= first && self.statistics.counts(first);
+        if !is_idle || Waiting::default().fills(self.config.limit, bytes) {
+            return None;
+        }
+        let service = match &mut self.serializer {
+            Some(serializer) => serializer.next_alike(bytes, times.count(), times.least_gap())?,
+            None => Time::ZERO,
+        };
+        let finished = times.later(delay.saturating_add(service));
+        let count = u64::from(times.count());
+        self.ledger.counters.offered += count;
+        self.ledger.counters.bytes_accepted += count * u64::from(bytes);
+        self.statistics.record_none(count);
+        self.entered += count;
+        self.idle_until(finished.last());
+        Some(finished)
+    }
+
+    /// The transmitter was idle, and finishes what has arrived at this time.
+    #[inline(always)]
+    fn idle_until(&mut self, finish: Time) {
+        (self.next_start, self.free_at) = (finish, finish);
+        if self.waiting.packets > 0 {
+            self.places.clear();
+            self.waiting = Waiting::default();
         }
     }
 
@@ -227,13 +262,8 @@ impl<P: Packet> NearEnd<P> {
             self.statistics.record(delay, now);
         } else {
             finish = now.saturating_add(service);
-            self.next_start = finish;
-            if self.waiting.packets > 0 {
-                // The transmitter was idle.
-                self.places.clear();
-                self.waiting = Waiting::default();
-            }
-            self.statistics.record_none(now);
+            self.idle_until(finish);
+            self.statistics.record(Time::ZERO, now);
         }
         self.free_at = finish;
         self.entered += 1;

@@ -65,11 +65,34 @@ impl Times {
         self.count.into()
     }
 
+    /// When the last packet is finished.
+    #[inline(always)]
+    pub fn last(&self) -> Time {
+        let others = self.count - 1;
+        let longer = if self.longer == 0 { 0 } else { self.longer.count_ones() };
+        self.first
+            .saturating_add(Time::from_picos(u64::from(others) * u64::from(self.gap) + u64::from(longer)))
+    }
+
+    /// A time that no gap is shorter than; the longest of all for one packet, which has none.
+    #[inline(always)]
+    pub fn least_gap(&self) -> Time {
+        if self.count == 1 { Time::MAX } else { Time::from_picos(self.gap.into()) }
+    }
+
+    /// The same, so much later.
+    #[must_use]
+    #[inline(always)]
+    pub fn later(self, by: Time) -> Self {
+        Self { first: self.first.saturating_add(by), ..self }
+    }
+
     /// Those of the first `count` packets.
     #[must_use]
     #[inline(always)]
     pub fn up_to(self, count: u32) -> Self {
-        Self { count: count as u16, ..self }
+        let gaps = 1u16.checked_shl(count - 1).unwrap_or(0).wrapping_sub(1);
+        Self { count: count as u16, longer: self.longer & gaps, ..self }
     }
 
     /// The place of each packet, and when it arrives, so much later than it is finished.
@@ -141,6 +164,12 @@ mod tests {
             for mut run in runs {
                 prop_assert!(run.times.count() <= MOST.into());
                 let expected: Vec<Time> = run.times.iter(Time::ZERO).map(|(_, time)| time).collect();
+                let gaps = expected.windows(2).map(|times| times[1] - times[0]);
+                prop_assert!(gaps.min().is_none_or(|least| least.since(Time::from_picos(1)) <= run.times.least_gap()));
+                for count in 1..=run.times.count() {
+                    let times = run.times.up_to(count).later(Time::from_picos(3));
+                    prop_assert_eq!(times.last(), expected[count as usize - 1] + Time::from_picos(3));
+                }
                 prop_assert_eq!(expected.len() as u32, run.times.count());
                 let mut taken = Vec::new();
                 loop {

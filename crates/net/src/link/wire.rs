@@ -63,29 +63,54 @@ impl<P: Packet> Wire<P> {
         if let Some(rest) = packet.rest() {
             self.rests.push_back(rest);
         }
-        self.push_head(finish, packet.head());
+        self.add(Run::new(finish, *packet.head()));
     }
 
-    /// Adds the packet with this head.
+    /// Adds packets without rests; the last packet on the wire was finished at `last`, if there is any.
     #[inline(always)]
-    pub(super) fn push_head(&mut self, finish: Time, head: &P::Head) {
+    pub(super) fn push_run(&mut self, last: Time, run: Run<P::Head>) {
+        if run.times.count() > 1 || !self.take_in(last, &run) {
+            self.add(run);
+        }
+    }
+
+    /// Adds a packet to the last run, if it is behind it; returns whether it is.
+    #[inline(always)]
+    fn take_in(&mut self, last: Time, packet: &Run<P::Head>) -> bool {
         if self.is_empty() {
-            self.begin(Run::new(finish, *head));
-            return;
+            return false;
         }
-        self.back.push(Run::new(finish, *head));
-        if self.back.len() == CHUNK {
-            self.end_back();
-        }
+        let Some(run) = self.last_run() else { return false };
+        P::is_behind(&mut run.head, run.times.count(), &packet.head)
+            && run.times.extend(last, packet.times.first())
     }
 
     /// Adds the packet behind the last, which was finished at `last`, if the run of that can express when it is finished; returns
     /// whether it can.
     #[inline(always)]
     pub(super) fn extend(&mut self, last: Time, finish: Time) -> bool {
-        let run =
+        self.last_run().is_some_and(|run| run.times.extend(last, finish))
+    }
+
+    /// The last run of a wire that is not empty.
+    #[inline(always)]
+    fn last_run(&mut self) -> Option<&mut Run<P::Head>> {
+        let chunk =
             if self.back.is_empty() && self.middle.is_empty() { &mut self.front } else { &mut self.back };
-        run.last_mut().is_some_and(|run| run.times.extend(last, finish))
+        chunk.last_mut()
+    }
+
+    /// Adds a run.
+    #[inline(always)]
+    fn add(&mut self, run: Run<P::Head>) {
+        if self.is_empty() {
+            self.begin(run);
+            return;
+        }
+        self.back.push(run);
+        if self.back.len() == CHUNK {
+            self.end_back();
+        }
     }
 
     /// The first packets of an empty wire.
@@ -212,9 +237,9 @@ mod tests {
                             near.push(Time::from_picos(sent), &packet);
                             sent += 1;
                         } else {
-                            near.push_head(Time::from_picos(sent), &packet);
+                            near.push_run(Time::from_picos(sent.saturating_sub(1)), Run::new(Time::from_picos(sent), packet));
                             sent += 1;
-                            while !has_rest(sent) && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
+                            while sent % 4 > 1 && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
                                 sent += 1;
                             }
                         }

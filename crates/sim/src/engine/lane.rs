@@ -231,6 +231,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             lent.take();
             if !send_burst(connection, number, part, (&mut site.timers, &mut site.steps), now) {
                 self.pump_any(number, SENDER, now);
+                break;
             }
         }
         any
