@@ -228,15 +228,16 @@ def parse(line: str) -> None:
 
 def _wrong_value(error: Exception) -> str:
     """What typer tells of a value that an option or an argument cannot have, in our words; empty for another error."""
-    try:
-        (wrong,) = error.__cause__.errors()  # type: ignore[union-attr]
-        parameter = error.param  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):
+    wrong = re.fullmatch(r"'?(.+?)'? is not (?:a valid (\w+)|in the range (\S+))\.", str(getattr(error, "message", "")))
+    parameter: Any = getattr(error, "param", None)
+    if wrong is None or parameter is None:
         return ""
-    expected = wrong["msg"].removeprefix("Input should be ").partition(", unable")[0].removeprefix("a valid ")
-    expected = expected.replace("greater than or equal to ", "at least ").replace("less than or equal to ", "at most ")
-    expected = {"integer": "a whole number", "number": "a number"}.get(expected, expected)
-    return f"{parameter.opts[-1]}: expected {expected}, found {wrong['input']!r}"
+    found, kind, limits = wrong.groups()
+    expected = {"int": "a whole number", "float": "a number"}.get(kind, f"a {kind}")
+    if limits:
+        least, most = parameter.type.min, parameter.type.max
+        expected = f"at least {least}" if least is not None and float(found) < least else f"at most {most}"
+    return f"{parameter.opts[-1]}: expected {expected}, found {found.removesuffix('.0')!r}"
 
 
 def _lacks(error: ImportError) -> str:
