@@ -47,7 +47,7 @@ impl Endpoint {
     }
 
     /// The next segment to send; `None` when there are no more.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         (self.usual, self.capable) = (Usual::Unknown, false);
         if self.state != State::Established {
