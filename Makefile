@@ -111,10 +111,11 @@ instructions: ## Count the instructions of a simulated segment under valgrind, a
 	cargo build --quiet --profile checkout -p elephan-sim -p elephan-python --no-default-features --example bench
 	$(PYTHON) scripts/instructions.py
 
-bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians.
-	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
-	@echo "on two threads:"
-	cargo run --release --quiet -p elephan-sim --example bench -- "16 bottlenecks" --threads 2 $(BENCH)
+RUN_BENCH := cargo run --release --quiet -p elephan-sim --example bench --
+bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians. Writes docs/measured.
+	{ $(RUN_BENCH) $(BENCH) && echo "on two threads:" && $(RUN_BENCH) "16 bottlenecks" --threads 2 $(BENCH); } \
+	    | sed '1i ```text' | sed '$$a ```' > docs/measured/bench.md
+	cat docs/measured/bench.md
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
 bench-emulator: ## Measure the capacity and accuracy of the link emulator of the linux engine; needs root. Writes docs/measured.

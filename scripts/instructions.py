@@ -20,7 +20,10 @@ CASES = {
     "one hop, slow start": (0, 0, 5),
     "three hops": (2, 5, 12),
     "two HSTCP flows": (3, 8, 20),
-    "100 Reno flows": (4, 2, 4),
+    "two Reno flows": (4, 10, 20),
+    "two Reno flows, three hops": (5, 10, 20),
+    "100 Reno flows": (6, 2, 4),
+    "100 Reno flows, later": (6, 4, 6),
 }
 TOLERANCE = 0.02
 

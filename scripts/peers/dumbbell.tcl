@@ -1,9 +1,11 @@
-# The dumbbell on ns-2: ns dumbbell.tcl RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS
+# The dumbbell on ns-2: ns dumbbell.tcl HEADERS RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS
 # Standard TCP with SACK and delayed acknowledgments; the flows start evenly over the first tenth of the time.
-# Packets carry only the headers that TCP needs, as people run it: all that ns-2 has take twice the time.
-lassign $argv rate rtt buffer flows seconds hops
-remove-all-packet-headers
-add-packet-header IP TCP Flags
+# HEADERS is lean, as people run it: packets carry only the headers that TCP needs. Or all: they carry all that ns-2 has.
+lassign $argv headers rate rtt buffer flows seconds hops
+if {$headers eq "lean"} {
+    remove-all-packet-headers
+    add-packet-header IP TCP Flags
+}
 set ns [new Simulator]
 set left [$ns node]
 set right [$ns node]

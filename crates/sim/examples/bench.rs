@@ -26,13 +26,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Packets of 1500 bytes, SACK, delayed ACKs, traced at the default interval.
 struct Case {
     name: &'static str,
+    /// What it is to reach, as the columns have it.
+    aim: &'static str,
     /// The scenario without its duration.
     body: String,
     seconds: u32,
 }
 
 fn cases() -> Vec<Case> {
-    let case = |name, seconds, body: &str| Case { name, body: body.to_owned(), seconds };
+    let aimed = |name, aim, seconds, body: &str| Case { name, aim, body: body.to_owned(), seconds };
+    let case = |name, seconds, body: &str| aimed(name, "", seconds, body);
     vec![
         case(
             "one Scalable flow, 1 Gbit/s, 100 ms, buffer 100% BDP",
@@ -40,8 +43,9 @@ fn cases() -> Vec<Case> {
             r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
             flow = [{ cc = "scalable" }]"#,
         ),
-        case(
+        aimed(
             "one Scalable flow, whose algorithm is an object in C",
+            "1.2 times the row above",
             100,
             r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
             flow = [{ cc = "lib:scalable" }]"#,
@@ -58,19 +62,27 @@ fn cases() -> Vec<Case> {
             r#"path = { rate = "250 Mbit/s", rtt = "162 ms", buffer = "20% bdp" }
             flow = [{ cc = "hstcp", count = 2 }]"#,
         ),
+        case("two Reno flows, 250 Mbit/s, 82 ms", 100, &two_flows("")),
+        case(
+            "two Reno flows, 250 Mbit/s, 82 ms, three hops",
+            100,
+            &two_flows(r#", access_rate = "10 Gbit/s""#),
+        ),
         case("100 Reno flows, 1 Gbit/s, 100 ms", 20, &hundred_flows("droptail")),
         case("100 Reno flows, RED", 20, &hundred_flows("red")),
-        case("100 Reno flows, CoDel", 20, &hundred_flows("codel")),
-        case("100 Reno flows, FQ-CoDel", 20, &hundred_flows("fq-codel")),
+        aimed("100 Reno flows, CoDel", "1.3 times DropTail", 20, &hundred_flows("codel")),
+        aimed("100 Reno flows, FQ-CoDel", "1.5 times DropTail", 20, &hundred_flows("fq-codel")),
         case("16 bottlenecks of 1 Gbit/s with cross traffic", 10, &chain(16)),
-        case(
+        aimed(
             "100,000 Reno flows, 10 Gbit/s, 100 ms",
+            "300 ns, 220 MB",
             10,
             r#"path = { rate = "10 Gbit/s", rtt = "100 ms" }
             flow = [{ cc = "reno", count = 100000, start = { uniform = ["0 s", "1 s"] } }]"#,
         ),
-        case(
+        aimed(
             "1,000,000 Reno flows, 100 Gbit/s, 100 ms",
+            "600 ns, 2100 MB",
             2,
             r#"path = { rate = "100 Gbit/s", rtt = "100 ms" }
             flow = [{ cc = "reno", count = 1000000, start = { uniform = ["0 s", "1 s"] } }]"#,
@@ -88,6 +100,13 @@ fn cases() -> Vec<Case> {
             arrivals = [{ cc = "cubic", load = "800 Mbit/s", size = { pareto = { mean = "100 kB", shape = 1.3 } } }]"#,
         ),
     ]
+}
+
+fn two_flows(access: &str) -> String {
+    format!(
+        r#"path = {{ rate = "250 Mbit/s", rtt = "82 ms", buffer = "341 packets"{access} }}
+        flow = [{{ cc = "reno" }}, {{ cc = "reno", start = "1 s" }}]"#
+    )
 }
 
 fn hundred_flows(queue: &str) -> String {
@@ -152,10 +171,10 @@ fn main() {
     }
     let wanted = arguments.first().filter(|first| !first.starts_with("--"));
     println!(
-        "{:<54} {:>10} {:>10} {:>8} {:>8} {:>8} {:>8}",
+        "{:<54} {:>10} {:>10} {:>8} {:>8} {:>8} {:>8}  aim",
         "scenario", "Mseg/CPU s", "ns/segment", "CPU s", "wall s", "ev/seg", "peak MB"
     );
-    for (index, Case { name, .. }) in cases().into_iter().enumerate() {
+    for (index, Case { name, aim, .. }) in cases().into_iter().enumerate() {
         if wanted.is_some_and(|wanted| !name.contains(wanted.as_str())) {
             continue;
         }
@@ -165,7 +184,7 @@ fn main() {
         let Figures { segments, events, .. } = runs[0];
         let cpu_seconds = median(runs.iter().map(|run| run.cpu_seconds));
         println!(
-            "{name:<54} {:>10.2} {:>10.1} {cpu_seconds:>8.2} {:>8.2} {:>8.2} {:>8.0}",
+            "{name:<54} {:>10.2} {:>10.1} {cpu_seconds:>8.2} {:>8.2} {:>8.2} {:>8.0}  {aim}",
             segments / cpu_seconds / 1e6,
             cpu_seconds / segments * 1e9,
             median(runs.iter().map(|run| run.wall_seconds)),
