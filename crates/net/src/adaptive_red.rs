@@ -7,7 +7,7 @@ use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::parameters::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
 use crate::verdict::{Moment, Verdict};
@@ -123,7 +123,7 @@ impl AdaptiveRedState {
     }
 
     #[inline]
-    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
         self.average.update(moment.waiting.packets as f64, moment);
         if moment.now.since(self.adapted) >= self.red.interval {
             self.adapted = moment.now;

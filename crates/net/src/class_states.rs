@@ -6,27 +6,24 @@ use elephan_units::{Rate, Seed, Time};
 
 use crate::classes::{Class, share};
 use crate::ledger::Ledger;
-use crate::packet::Packet;
-use crate::packets::Queued;
+use crate::packet::{Head, Packet};
 use crate::queue::Queue;
 use crate::waiting::{Limit, Waiting};
 
 /// What a scheduler needs of the queue of a class, whatever its discipline.
 pub(crate) trait ClassQueue {
-    type Packet: Packet;
-
     /// A queue of discipline `queue` before a transmitter of `rate`; `index` selects its random streams.
     fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self;
 
-    /// A packet arrives; returns whether it was accepted. Other packets may have been dropped for it.
-    fn enqueue(&mut self, packet: Self::Packet, now: Time, ledger: &mut Ledger<Self::Packet>) -> bool;
+    /// The packet at this place of the ledger arrives; returns whether it was accepted. Other packets may have been dropped for it.
+    fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool;
 
-    /// The packet to be served at `now`; `None` if the queue is empty.
-    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Self::Packet>) -> Option<Queued<Self::Packet>>;
+    /// Takes the packet to be served at `now` out of the queue, and returns its place; `None` if the queue is empty.
+    fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32>;
 
     /// Size of the packet to be served next, in bytes, if the order alone determines it; 1 if it depends on
     /// more, and a packet waits.
-    fn head_bytes(&self) -> Option<u32>;
+    fn head_bytes<P: Packet>(&self, ledger: &Ledger<P>) -> Option<u32>;
 
     /// The waiting packets.
     fn waiting(&self) -> Waiting;
@@ -73,21 +70,21 @@ pub(crate) struct ClassState<Q> {
 }
 
 impl<Q: ClassQueue> ClassState<Q> {
-    /// The packet of this class that is served next.
+    /// The place of the packet of this class that is served next.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<Queued<Q::Packet>> {
+    pub fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         let before = ledger.earlier.dropped;
-        let stored = self.queue.dequeue(now, ledger);
+        let place = self.queue.dequeue(now, ledger);
         self.counters.dropped_earlier += ledger.earlier.dropped - before;
-        let stored = stored?;
+        let stored = ledger.packets.at(place?);
         if ledger.clearing {
             self.counters.dropped_earlier += u64::from(ledger.is_earlier(stored.arrived));
-            return Some(stored);
+            return place;
         }
         self.counters.served += 1;
-        self.counters.bytes_served += u64::from(stored.packet.bytes());
+        self.counters.bytes_served += u64::from(stored.head.bytes());
         self.counters.delay_sum_s += now.since(stored.arrived).secs_f64();
-        Some(stored)
+        place
     }
 
     /// Whether no packet waits.
@@ -131,12 +128,12 @@ impl<Q: ClassQueue> ClassStates<Q> {
 
     /// A packet arrives; returns its class, if the class accepted it.
     #[inline]
-    pub fn enqueue(&mut self, packet: Q::Packet, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<usize> {
-        let number = usize::from(self.table[usize::from(packet.dscp() & 63)]);
+    pub fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
+        let number = usize::from(self.table[usize::from(ledger.packets.at(place).head.dscp() & 63)]);
         let class = &mut self.states[number];
         class.counters.offered += 1;
         let before = ledger.earlier.dropped;
-        let accepted = class.queue.enqueue(packet, now, ledger);
+        let accepted = class.queue.enqueue(place, now, ledger);
         class.counters.dropped_earlier += ledger.earlier.dropped - before;
         accepted.then_some(number)
     }
@@ -238,9 +235,9 @@ mod tests {
     fn shares_follow_the_weights_and_packets_are_counted_by_class() {
         let classes = [class("af11", 3.0, None), class("others", 1.0, None)];
         let rate = Rate::from_bits_per_sec(8_000_000);
-        let mut states: ClassStates<PacketQueue<Parcel>> =
+        let mut states: ClassStates<PacketQueue> =
             ClassStates::new(&classes, Limit::Packets(4), rate, Seed::new(1), 0);
-        let shares = |states: &ClassStates<PacketQueue<Parcel>>| {
+        let shares = |states: &ClassStates<PacketQueue>| {
             let mut counters = Vec::new();
             states.count(&mut counters);
             counters.into_iter().map(|one| (one.offered, one.dropped, one.rate_share)).collect::<Vec<_>>()
@@ -249,7 +246,10 @@ mod tests {
         let mut ledger = Ledger::new();
         // Two of four packets of buffer for each class.
         let accepted: Vec<_> = [10, 10, 10, 0]
-            .map(|dscp| states.enqueue(Parcel { dscp, bytes: 100, ..parcel(0) }, Time::ZERO, &mut ledger))
+            .map(|dscp| {
+                let place = ledger.put(Parcel { dscp, bytes: 100, ..parcel(0) });
+                states.enqueue(place, Time::ZERO, &mut ledger)
+            })
             .into();
         assert_eq!(accepted, [Some(0), Some(0), None, Some(1)]);
         assert_eq!(states.waiting(), Waiting { packets: 3, bytes: 300 });

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Ledger, Reason};
-use crate::packet::{Ecn, Packet};
-use crate::packets::{Packets, Queued};
+use crate::packet::{Ecn, Head, Packet};
+use crate::packets::{Packets, Store};
 use crate::parameters::Parameters;
 use elephan_units::Mistake;
 
@@ -66,27 +66,28 @@ impl Control {
 
     /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
     #[inline(always)]
-    fn take<P: Packet>(&mut self, queue: &mut Packets<P>, now: Time) -> Option<(Queued<P>, bool)> {
-        let Some(stored) = queue.pop() else {
+    fn take<P: Packet>(&mut self, queue: &mut Packets, now: Time, store: &Store<P>) -> Option<(u32, bool)> {
+        let Some(place) = queue.pop(store) else {
             self.first_above = None;
             return None;
         };
-        self.max_packet = self.max_packet.max(u64::from(stored.packet.bytes()));
-        if now.since(stored.arrived) < self.codel.target || queue.bytes <= self.max_packet {
+        let stored = store.at(place);
+        self.max_packet = self.max_packet.max(u64::from(stored.head.bytes()));
+        if now.since(stored.arrived) < self.codel.target || queue.waiting.bytes <= self.max_packet {
             self.first_above = None;
-            return Some((stored, false));
+            return Some((place, false));
         }
         let due = *self.first_above.get_or_insert_with(|| now.saturating_add(self.codel.interval));
-        Some((stored, now >= due))
+        Some((place, now >= due))
     }
 
     /// Signals congestion to a packet's sender; returns true if the packet was marked and is forwarded.
-    fn notify<P: Packet>(&self, stored: &mut Queued<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
-        if self.codel.ecn && stored.packet.ecn() != Ecn::NotCapable {
-            ledger.mark(stored);
+    fn notify<P: Packet>(&self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        if self.codel.ecn && ledger.packets.at(place).head.ecn() != Ecn::NotCapable {
+            ledger.mark(place);
             return true;
         }
-        ledger.discard(stored, Reason::Early, now);
+        ledger.discard(place, Reason::Early, now);
         false
     }
 
@@ -94,11 +95,11 @@ impl Control {
     #[inline(always)]
     pub fn dequeue<P: Packet>(
         &mut self,
-        queue: &mut Packets<P>,
+        queue: &mut Packets,
         now: Time,
         ledger: &mut Ledger<P>,
-    ) -> Option<Queued<P>> {
-        let Some((mut stored, mut may_drop)) = self.take(queue, now) else {
+    ) -> Option<u32> {
+        let Some((mut place, mut may_drop)) = self.take(queue, now, &ledger.packets) else {
             self.dropping = false;
             return None;
         };
@@ -108,15 +109,15 @@ impl Control {
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if self.notify(&mut stored, now, ledger) {
+                if self.notify(place, now, ledger) {
                     self.drop_next = self.after(self.drop_next);
                     break;
                 }
-                let Some(next) = self.take(queue, now) else {
+                let Some(next) = self.take(queue, now, &ledger.packets) else {
                     self.dropping = false;
                     return None;
                 };
-                (stored, may_drop) = next;
+                (place, may_drop) = next;
                 if may_drop {
                     self.drop_next = self.after(self.drop_next);
                 } else {
@@ -124,7 +125,7 @@ impl Control {
                 }
             }
         } else if may_drop {
-            let marked = self.notify(&mut stored, now, ledger);
+            let marked = self.notify(place, now, ledger);
             self.dropping = true;
             let delta = self.count.saturating_sub(self.last_count);
             let recently = now.since(self.drop_next) < self.codel.interval * MEMORY_INTERVALS;
@@ -132,14 +133,14 @@ impl Control {
             self.drop_next = self.after(now);
             self.last_count = self.count;
             if !marked {
-                let Some(next) = self.take(queue, now) else {
+                let Some(next) = self.take(queue, now, &ledger.packets) else {
                     self.dropping = false;
                     return None;
                 };
-                stored = next.0;
+                place = next.0;
             }
         }
-        Some(stored)
+        Some(place)
     }
 }
 
@@ -149,9 +150,13 @@ mod tests {
     use crate::testing::{Parcel, parcel};
 
     /// Packets that arrived together.
-    fn packets(count: u64, ecn: Ecn, arrived: Time) -> Packets<Parcel> {
-        let mut packets = Packets::new();
-        (0..count).for_each(|id| packets.push(Parcel { ecn, ..parcel(id) }, arrived));
+    fn packets(count: u64, ecn: Ecn, arrived: Time, ledger: &mut Ledger<Parcel>) -> Packets {
+        let mut packets = Packets::default();
+        for id in 0..count {
+            let packet = Parcel { ecn, ..parcel(id) };
+            let place = ledger.packets.insert(&packet, packet.rest(), arrived);
+            packets.push(place, &mut ledger.packets);
+        }
         packets
     }
 
@@ -163,7 +168,7 @@ mod tests {
         for t in 1000..1000 + until {
             let now = Time::from_millis(t);
             let arrived = now - Time::from_millis(delay(t));
-            let mut queue = packets(20, ecn, arrived);
+            let mut queue = packets(20, ecn, arrived, &mut ledger);
             let before = ledger.counters.dropped_early + ledger.counters.marked;
             assert!(control.dequeue(&mut queue, now, &mut ledger).is_some());
             let told = ledger.counters.dropped_early + ledger.counters.marked - before;
@@ -201,7 +206,7 @@ mod tests {
     fn the_last_packet_is_never_dropped() {
         let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
         for t in 1..1000 {
-            let mut queue = packets(1, Ecn::NotCapable, Time::ZERO);
+            let mut queue = packets(1, Ecn::NotCapable, Time::ZERO, &mut ledger);
             assert!(control.dequeue(&mut queue, Time::from_millis(t), &mut ledger).is_some());
         }
         assert_eq!(ledger.counters.dropped, 0);

@@ -14,57 +14,63 @@ use crate::class_states::{ClassCounters, ClassQueue, ClassStates};
 use crate::classes::Drr;
 use crate::fq_codel::hash;
 use crate::ledger::{Ledger, Reason};
-use crate::packet::Packet;
-use crate::packets::{Packets, Queued};
+use crate::packet::{Head, Packet};
+use crate::packets::Packets;
 use crate::waiting::{Limit, Waiting};
 
 /// The queues.
-enum Queues<P, Q> {
+enum Queues<Q> {
     Classes(ClassStates<Q>),
-    Flows { queues: Vec<Packets<P>>, waiting: Waiting, limit: Limit, perturbation: u64 },
+    Flows { queues: Vec<Packets>, waiting: Waiting, limit: Limit, perturbation: u64 },
 }
 
-impl<P: Packet, Q: ClassQueue<Packet = P>> Queues<P, Q> {
+impl<Q: ClassQueue> Queues<Q> {
     /// A packet arrives; returns its queue, if it was accepted.
     #[inline]
-    fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
+    fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
         let (queues, waiting, limit, perturbation) = match self {
-            Self::Classes(classes) => return classes.enqueue(packet, now, ledger),
+            Self::Classes(classes) => return classes.enqueue(place, now, ledger),
             Self::Flows { queues, waiting, limit, perturbation } => (queues, waiting, *limit, *perturbation),
         };
-        let own = (hash(packet.flow(), perturbation) % queues.len() as u64) as usize;
-        while waiting.fills(limit, packet.bytes()) {
-            let longest = (0..queues.len())
-                .max_by_key(|&number| queues[number].bytes)
-                .filter(|&longest| queues[longest].bytes > queues[own].bytes + u64::from(packet.bytes()));
-            let Some(stored) = longest.and_then(|longest| queues[longest].pop_back()) else {
+        let head = &ledger.packets.at(place).head;
+        let bytes = head.bytes();
+        let own = (hash(head.flow(), perturbation) % queues.len() as u64) as usize;
+        while waiting.fills(limit, bytes) {
+            let more = queues[own].waiting.bytes + u64::from(bytes);
+            let longest = queues.iter_mut().max_by_key(|queue| queue.waiting.bytes);
+            let last = longest
+                .filter(|longest| longest.waiting.bytes > more)
+                .and_then(|longest| longest.pop_back(&ledger.packets));
+            let Some(last) = last else {
                 ledger.counters.drop(Reason::Full);
                 return None;
             };
-            waiting.remove(stored.packet.bytes());
-            ledger.discard(&stored, Reason::Full, now);
+            waiting.remove(ledger.packets.at(last).head.bytes());
+            ledger.discard(last, Reason::Full, now);
         }
-        waiting.add(packet.bytes());
-        queues[own].push(packet, now);
+        waiting.add(bytes);
+        queues[own].push(place, &mut ledger.packets);
         Some(own)
     }
 
     #[inline]
-    fn head_bytes(&self, number: usize) -> Option<u32> {
+    fn head_bytes<P: Packet>(&self, number: usize, ledger: &Ledger<P>) -> Option<u32> {
         match self {
-            Self::Classes(classes) => classes.states[number].queue.head_bytes(),
-            Self::Flows { queues, .. } => queues[number].packets.front().map(|stored| stored.packet.bytes()),
+            Self::Classes(classes) => classes.states[number].queue.head_bytes(ledger),
+            Self::Flows { queues, .. } => {
+                queues[number].front().map(|place| ledger.packets.at(place).head.bytes())
+            }
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, number: usize, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    fn dequeue<P: Packet>(&mut self, number: usize, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         match self {
             Self::Classes(classes) => classes.states[number].dequeue(now, ledger),
             Self::Flows { queues, waiting, .. } => {
-                let stored = queues[number].pop()?;
-                waiting.remove(stored.packet.bytes());
-                Some(stored)
+                let place = queues[number].pop(&ledger.packets)?;
+                waiting.remove(ledger.packets.at(place).head.bytes());
+                Some(place)
             }
         }
     }
@@ -81,8 +87,8 @@ struct Turn {
 }
 
 /// Deficit round robin's state.
-pub(crate) struct DrrState<P, Q> {
-    queues: Queues<P, Q>,
+pub(crate) struct DrrState<Q> {
+    queues: Queues<Q>,
     turns: Vec<Turn>,
     round: VecDeque<u32>,
     /// Whether the queue at the front of the round has been given its quantum.
@@ -90,12 +96,12 @@ pub(crate) struct DrrState<P, Q> {
     quantum: u32,
 }
 
-impl<P: Packet, Q: ClassQueue<Packet = P>> DrrState<P, Q> {
+impl<Q: ClassQueue> DrrState<Q> {
     pub fn new(config: &Drr, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         let mut turns = vec![Turn { quantum: i64::from(config.quantum), deficit: 0, active: false }];
         let queues = if config.class.is_empty() {
             turns.resize(config.flows as usize, turns[0]);
-            let queues = (0..config.flows).map(|_| Packets::new()).collect();
+            let queues = vec![Packets::default(); config.flows as usize];
             let perturbation = seed.stream("hash of flows on link", index).random();
             Queues::Flows { queues, waiting: Waiting::default(), limit, perturbation }
         } else {
@@ -162,15 +168,15 @@ impl<P: Packet, Q: ClassQueue<Packet = P>> DrrState<P, Q> {
     }
 
     #[inline]
-    pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
-        let Some(number) = self.queues.enqueue(packet, now, ledger) else { return false };
+    pub fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        let Some(number) = self.queues.enqueue(place, now, ledger) else { return false };
         self.join(number);
         true
     }
 
     /// Figure 3 of the paper, one packet at a time.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    pub fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         while let Some(&front) = self.round.front() {
             let number = front as usize;
             let turn = &mut self.turns[number];
@@ -178,7 +184,7 @@ impl<P: Packet, Q: ClassQueue<Packet = P>> DrrState<P, Q> {
                 turn.deficit += turn.quantum;
                 self.begun = true;
             }
-            let Some(bytes) = self.queues.head_bytes(number) else {
+            let Some(bytes) = self.queues.head_bytes(number, ledger) else {
                 (turn.active, turn.deficit) = (false, 0);
                 self.round.pop_front();
                 self.begun = false;
@@ -189,9 +195,9 @@ impl<P: Packet, Q: ClassQueue<Packet = P>> DrrState<P, Q> {
                 self.begun = false;
                 continue;
             }
-            if let Some(stored) = self.queues.dequeue(number, now, ledger) {
-                turn.deficit -= i64::from(stored.packet.bytes());
-                return Some(stored);
+            if let Some(place) = self.queues.dequeue(number, now, ledger) {
+                turn.deficit -= i64::from(ledger.packets.at(place).head.bytes());
+                return Some(place);
             }
         }
         // Only the queue without weight has packets left.
@@ -214,7 +220,7 @@ mod tests {
         Parcel { flow, bytes, ecn: Ecn::NotCapable, ..parcel(id) }
     }
 
-    fn state(config: &Drr, limit: u64) -> DrrState<Parcel, PacketQueue<Parcel>> {
+    fn state(config: &Drr, limit: u64) -> DrrState<PacketQueue> {
         let rate = Rate::from_bits_per_sec(12_000_000);
         DrrState::new(config, Limit::Packets(limit), rate, Seed::new(1), 0)
     }
@@ -225,11 +231,11 @@ mod tests {
         let (mut drr, mut ledger) = (state(&Drr { quantum: 500, ..Drr::default() }, 100), Ledger::new());
         for (flow, sizes) in [(1, vec![200, 750, 20]), (2, vec![500, 500]), (3, vec![200, 600, 100])] {
             for (id, bytes) in sizes.into_iter().enumerate() {
-                drr.enqueue(of(flow, id as u64, bytes), Time::ZERO, &mut ledger);
+                drr.enqueue(ledger.put(of(flow, id as u64, bytes)), Time::ZERO, &mut ledger);
             }
         }
-        let order: Vec<(u64, u32)> = std::iter::from_fn(|| drr.dequeue(Time::ZERO, &mut ledger))
-            .map(|stored| (stored.packet.flow, stored.packet.bytes))
+        let order: Vec<(u64, u32)> = std::iter::from_fn(|| next(&mut drr, &mut ledger))
+            .map(|packet| (packet.flow, packet.bytes))
             .collect();
         // Round 1: 200 of flow 1 leaves 300, too little for 750; 500 of flow 2; 200 of flow 3 leaves 300.
         // Round 2: 800: 750 and 20; 500; 800: 600 and 100.
@@ -241,15 +247,21 @@ mod tests {
     fn the_longest_queue_pays_for_want_of_room() {
         let (mut drr, mut ledger) = (state(&Drr::default(), 10), Ledger::new());
         for id in 0..10 {
-            assert!(drr.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger));
+            assert!(drr.enqueue(ledger.put(of(1, id, 1500)), Time::ZERO, &mut ledger));
         }
-        assert!(drr.enqueue(of(2, 0, 1500), Time::ZERO, &mut ledger), "at the expense of flow 1");
-        assert!(!drr.enqueue(of(1, 10, 1500), Time::ZERO, &mut ledger), "it is the longest itself");
+        assert!(drr.enqueue(ledger.put(of(2, 0, 1500)), Time::ZERO, &mut ledger), "at the expense of flow 1");
+        assert!(
+            !drr.enqueue(ledger.put(of(1, 10, 1500)), Time::ZERO, &mut ledger),
+            "it is the longest itself"
+        );
         assert_eq!((drr.waiting().packets, ledger.counters.dropped_full), (10, 2));
-        let left: Vec<u64> = std::iter::from_fn(|| drr.dequeue(Time::ZERO, &mut ledger))
-            .map(|stored| stored.packet.id)
-            .collect();
+        let left: Vec<u64> =
+            std::iter::from_fn(|| next(&mut drr, &mut ledger)).map(|packet| packet.id).collect();
         assert_eq!(left, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    fn next(drr: &mut DrrState<PacketQueue>, ledger: &mut Ledger<Parcel>) -> Option<Parcel> {
+        drr.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place))
     }
 
     fn classes(weights: &[f64]) -> Drr {
@@ -266,16 +278,16 @@ mod tests {
     #[test]
     fn weights_change_in_mid_run() {
         let (mut drr, mut ledger) = (state(&classes(&[9.0, 1.0]), 100_000), Ledger::new());
-        let fill = |drr: &mut DrrState<Parcel, PacketQueue<Parcel>>, ledger: &mut Ledger<Parcel>| {
+        let fill = |drr: &mut DrrState<PacketQueue>, ledger: &mut Ledger<Parcel>| {
             for dscp in [0, 1] {
                 for id in 0..20_000 {
-                    drr.enqueue(Parcel { dscp, ..of(0, id, 1500) }, Time::ZERO, ledger);
+                    drr.enqueue(ledger.put(Parcel { dscp, ..of(0, id, 1500) }), Time::ZERO, ledger);
                 }
             }
         };
         fill(&mut drr, &mut ledger);
-        let mut share = |drr: &mut DrrState<Parcel, PacketQueue<Parcel>>| {
-            (0..10_000).filter(|_| drr.dequeue(Time::ZERO, &mut ledger).unwrap().packet.dscp == 0).count()
+        let mut share = |drr: &mut DrrState<PacketQueue>| {
+            (0..10_000).filter(|_| next(drr, &mut ledger).unwrap().dscp == 0).count()
         };
         assert_eq!(share(&mut drr), 9000);
         drr.set_weights(&BTreeMap::from([("c0".to_owned(), 1.0), ("c1".to_owned(), 9.0)]));
@@ -299,13 +311,13 @@ mod tests {
                 let bytes: u32 = sizes.iter().sum();
                 for _ in 0..=400_000 / bytes {
                     for &size in sizes {
-                        drr.enqueue(of(flow as u64, 0, size), Time::ZERO, &mut ledger);
+                        drr.enqueue(ledger.put(of(flow as u64, 0, size)), Time::ZERO, &mut ledger);
                     }
                 }
             }
             let mut served = vec![0u64; sizes.len()];
             while served.iter().all(|&bytes| bytes < 380_000) {
-                let packet = drr.dequeue(Time::ZERO, &mut ledger).unwrap().packet;
+                let packet = next(&mut drr, &mut ledger).unwrap();
                 served[packet.flow as usize] += u64::from(packet.bytes);
             }
             // Theorem 2 of the paper: the difference between backlogged flows is at most quantum + 2 Max,
@@ -323,12 +335,12 @@ mod tests {
                 // Every second class has small packets.
                 let bytes = if dscp % 2 == 0 { 1500 } else { small };
                 for id in 0..3_000_000 / u64::from(bytes) {
-                    drr.enqueue(Parcel { dscp, ..of(0, id, bytes) }, Time::ZERO, &mut ledger);
+                    drr.enqueue(ledger.put(Parcel { dscp, ..of(0, id, bytes) }), Time::ZERO, &mut ledger);
                 }
             }
             let mut served = vec![0u64; weights.len()];
             while served.iter().all(|&bytes| bytes < 2_900_000) {
-                let packet = drr.dequeue(Time::ZERO, &mut ledger).unwrap().packet;
+                let packet = next(&mut drr, &mut ledger).unwrap();
                 served[packet.dscp as usize] += u64::from(packet.bytes);
             }
             let sum: f64 = weights.iter().sum();

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::codel::{Codel, Control};
 use crate::ledger::{Ledger, Reason};
-use crate::packet::Packet;
-use crate::packets::{Packets, Queued};
+use crate::packet::{Head, Packet};
+use crate::packets::Packets;
 use crate::parameters::Parameters;
 use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
@@ -65,8 +65,8 @@ pub(crate) fn hash(flow: u64, perturbation: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-struct Flow<P> {
-    packets: Packets<P>,
+struct Flow {
+    packets: Packets,
     control: Control,
     deficit: i64,
     /// Whether it is in one of the lists.
@@ -74,21 +74,20 @@ struct Flow<P> {
 }
 
 /// FQ-CoDel's state.
-pub(crate) struct FqCodelState<P> {
-    flows: Vec<Flow<P>>,
+pub(crate) struct FqCodelState {
+    flows: Vec<Flow>,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
-    packets: u64,
-    bytes: u64,
+    pub waiting: Waiting,
     limit: Limit,
     quantum: i64,
     perturbation: u64,
 }
 
-impl<P: Packet> FqCodelState<P> {
+impl FqCodelState {
     pub fn new(config: &FqCodel, limit: Limit, seed: Seed, index: u64) -> Self {
         let flow = || Flow {
-            packets: Packets::new(),
+            packets: Packets::default(),
             control: Control::new(config.codel()),
             deficit: 0,
             listed: false,
@@ -97,32 +96,28 @@ impl<P: Packet> FqCodelState<P> {
             flows: (0..config.flows).map(|_| flow()).collect(),
             new: VecDeque::new(),
             old: VecDeque::new(),
-            packets: 0,
-            bytes: 0,
+            waiting: Waiting::default(),
             limit,
             quantum: i64::from(config.quantum),
             perturbation: seed.stream("hash of flows on link", index).random(),
         }
     }
 
-    pub fn waiting(&self) -> Waiting {
-        Waiting { packets: self.packets, bytes: self.bytes }
-    }
-
     /// Section 4.1. The packet is enqueued before others are dropped to make room, and may itself be dropped.
     #[inline(always)]
-    pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
-        let (hash, count) = (hash(packet.flow(), self.perturbation), self.flows.len() as u64);
+    pub fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        let head = &ledger.packets.at(place).head;
+        let bytes = head.bytes();
+        let (hash, count) = (hash(head.flow(), self.perturbation), self.flows.len() as u64);
         // A division takes longer than the hash; the default of 1024 queues needs none.
         let number = if count.is_power_of_two() { hash & (count - 1) } else { hash % count } as u32;
-        if self.waiting().fills(self.limit, packet.bytes()) && !self.make_room(&packet, now, ledger) {
+        if self.waiting.fills(self.limit, bytes) && !self.make_room(bytes, now, ledger) {
             ledger.counters.drop(Reason::Full);
             return false;
         }
         let flow = &mut self.flows[number as usize];
-        flow.packets.push(packet, now);
-        self.packets += 1;
-        self.bytes += u64::from(packet.bytes());
+        flow.packets.push(place, &mut ledger.packets);
+        self.waiting.add(bytes);
         if !flow.listed {
             flow.listed = true;
             flow.deficit = self.quantum;
@@ -131,25 +126,25 @@ impl<P: Packet> FqCodelState<P> {
         true
     }
 
-    /// Drops half of the longest queue, from its head, repeatedly until `packet` has room; returns whether
-    /// this was possible.
-    fn make_room(&mut self, packet: &P, now: Time, ledger: &mut Ledger<P>) -> bool {
-        while self.waiting().fills(self.limit, packet.bytes()) {
-            let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.packets.bytes) else {
+    /// Drops half of the longest queue, from its head, repeatedly until there is room for a packet of `bytes`; returns
+    /// whether this was possible.
+    fn make_room<P: Packet>(&mut self, bytes: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        while self.waiting.fills(self.limit, bytes) {
+            let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.packets.waiting.bytes) else {
                 return false;
             };
-            let half = fattest.packets.bytes.div_ceil(2);
+            let half = fattest.packets.waiting.bytes.div_ceil(2);
             let mut dropped = 0;
             for _ in 0..DROP_BATCH {
                 if dropped >= half {
                     break;
                 }
-                let Some(stored) = fattest.packets.pop() else { break };
-                dropped += u64::from(stored.packet.bytes());
-                self.packets -= 1;
-                ledger.discard(&stored, Reason::Full, now);
+                let Some(place) = fattest.packets.pop(&ledger.packets) else { break };
+                let bytes = ledger.packets.at(place).head.bytes();
+                dropped += u64::from(bytes);
+                self.waiting.remove(bytes);
+                ledger.discard(place, Reason::Full, now);
             }
-            self.bytes -= dropped;
             if dropped == 0 {
                 return false;
             }
@@ -159,7 +154,7 @@ impl<P: Packet> FqCodelState<P> {
 
     /// Section 4.2.
     #[inline(always)]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    pub fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         loop {
             let is_new = !self.new.is_empty();
             let number = *if is_new { self.new.front()? } else { self.old.front()? };
@@ -170,13 +165,13 @@ impl<P: Packet> FqCodelState<P> {
                 self.old.push_back(number);
                 continue;
             }
-            let before = (flow.packets.packets.len(), flow.packets.bytes);
-            let stored = flow.control.dequeue(&mut flow.packets, now, ledger);
-            self.packets -= (before.0 - flow.packets.packets.len()) as u64;
-            self.bytes -= before.1 - flow.packets.bytes;
-            if let Some(stored) = stored {
-                flow.deficit -= i64::from(stored.packet.bytes());
-                return Some(stored);
+            let before = flow.packets.waiting;
+            let place = flow.control.dequeue(&mut flow.packets, now, ledger);
+            self.waiting.packets -= before.packets - flow.packets.waiting.packets;
+            self.waiting.bytes -= before.bytes - flow.packets.waiting.bytes;
+            if let Some(place) = place {
+                flow.deficit -= i64::from(ledger.packets.at(place).head.bytes());
+                return Some(place);
             }
             // An empty new queue passes through the list of old queues first, so that a flow does not stay
             // new for ever.
@@ -204,12 +199,16 @@ mod tests {
     use crate::packet::Ecn;
     use crate::testing::{Parcel, parcel};
 
-    fn state(config: FqCodel, limit: u64) -> FqCodelState<Parcel> {
+    fn state(config: FqCodel, limit: u64) -> FqCodelState {
         FqCodelState::new(&config, Limit::Packets(limit), Seed::new(1), 0)
     }
 
     fn of(flow: u64, id: u64, bytes: u32) -> Parcel {
         Parcel { flow, bytes, ecn: Ecn::NotCapable, ..parcel(id) }
+    }
+
+    fn next(fq: &mut FqCodelState, ledger: &mut Ledger<Parcel>) -> Option<Parcel> {
+        fq.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place))
     }
 
     #[test]
@@ -236,33 +235,32 @@ mod tests {
     fn a_new_flow_goes_first_and_then_takes_turns() {
         let (mut fq, mut ledger) = (state(FqCodel::default(), 1000), Ledger::new());
         for id in 0..6 {
-            fq.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger);
+            fq.enqueue(ledger.put(of(1, id, 1500)), Time::ZERO, &mut ledger);
         }
-        let mut next = |fq: &mut FqCodelState<Parcel>| {
-            fq.dequeue(Time::ZERO, &mut ledger).map(|s| (s.packet.flow, s.packet.id))
+        let two = |fq: &mut FqCodelState, ledger: &mut Ledger<Parcel>| {
+            [(); 2].map(|()| next(fq, ledger).map(|packet| (packet.flow, packet.id)))
         };
         // The quantum of 1514 leaves a deficit of 14 after the first packet, and -1486 after the second.
-        assert_eq!([next(&mut fq), next(&mut fq)], [Some((1, 0)), Some((1, 1))]);
-        fq.enqueue(of(2, 0, 100), Time::ZERO, &mut Ledger::new());
-        fq.enqueue(of(2, 1, 100), Time::ZERO, &mut Ledger::new());
-        assert_eq!([next(&mut fq), next(&mut fq)], [Some((2, 0)), Some((2, 1))]);
-        assert_eq!(next(&mut fq), Some((1, 2)));
+        assert_eq!(two(&mut fq, &mut ledger), [Some((1, 0)), Some((1, 1))]);
+        fq.enqueue(ledger.put(of(2, 0, 100)), Time::ZERO, &mut ledger);
+        fq.enqueue(ledger.put(of(2, 1, 100)), Time::ZERO, &mut ledger);
+        assert_eq!(two(&mut fq, &mut ledger), [Some((2, 0)), Some((2, 1))]);
+        assert_eq!(two(&mut fq, &mut ledger)[0], Some((1, 2)));
     }
 
     #[test]
     fn the_fattest_flow_pays_for_want_of_room() {
         let (mut fq, mut ledger) = (state(FqCodel::default(), 100), Ledger::new());
-        fq.enqueue(of(2, 0, 1500), Time::ZERO, &mut ledger);
+        fq.enqueue(ledger.put(of(2, 0, 1500)), Time::ZERO, &mut ledger);
         for id in 0..100 {
-            assert!(fq.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger));
-            assert!(fq.waiting().packets <= 100);
+            assert!(fq.enqueue(ledger.put(of(1, id, 1500)), Time::ZERO, &mut ledger));
+            assert!(fq.waiting.packets <= 100);
         }
         // 99 packets of flow 1 were queued: half of their bytes, 50 packets, were dropped to make room for
         // the hundredth.
         assert_eq!(ledger.counters.dropped_full, 50);
-        assert_eq!(fq.waiting(), Waiting { packets: 51, bytes: 51 * 1500 });
-        let served: Vec<u64> =
-            std::iter::from_fn(|| fq.dequeue(Time::ZERO, &mut ledger)).map(|s| s.packet.flow).collect();
+        assert_eq!(fq.waiting, Waiting { packets: 51, bytes: 51 * 1500 });
+        let served: Vec<u64> = std::iter::from_fn(|| Some(next(&mut fq, &mut ledger)?.flow)).collect();
         assert_eq!(served.iter().filter(|&&flow| flow == 2).count(), 1);
         assert_eq!(served.len(), 51);
     }
@@ -272,12 +270,12 @@ mod tests {
         // Long sojourn times would make CoDel drop; here it sees no delay.
         let (mut fq, mut ledger) = (state(FqCodel::default(), 100_000), Ledger::new());
         for id in 0..20_000 {
-            fq.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger);
-            fq.enqueue(of(2, id, 300), Time::ZERO, &mut ledger);
+            fq.enqueue(ledger.put(of(1, id, 1500)), Time::ZERO, &mut ledger);
+            fq.enqueue(ledger.put(of(2, id, 300)), Time::ZERO, &mut ledger);
         }
         let mut bytes = [0u64; 3];
         for _ in 0..10_000 {
-            let packet = fq.dequeue(Time::ZERO, &mut ledger).unwrap().packet;
+            let packet = next(&mut fq, &mut ledger).unwrap();
             bytes[packet.flow as usize] += u64::from(packet.bytes);
         }
         // Each turn exceeds its deficit by at most a packet.

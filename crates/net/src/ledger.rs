@@ -2,7 +2,8 @@
 
 use elephan_units::Time;
 
-use crate::packets::Queued;
+use crate::packet::{Head, Packet};
+use crate::packets::Store;
 
 /// Why a queue, or the link itself, dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +77,11 @@ impl LinkCounters {
     }
 }
 
-/// Counters, and on request the packets that were dropped after they had been accepted.
-#[derive(Clone, Debug)]
-pub(crate) struct Ledger<P> {
+/// Counters, the packets that wait, and on request those that were dropped after they had been accepted.
+pub(crate) struct Ledger<P: Packet> {
     pub counters: LinkCounters,
+    /// The packets in the queues of the link.
+    pub packets: Store<P>,
     /// Packets offered from this time on belong to the measuring window.
     pub first: Time,
     /// Drops, losses and marks of packets that had been offered before the window.
@@ -90,10 +92,11 @@ pub(crate) struct Ledger<P> {
     pub drops: Option<Vec<(Time, P)>>,
 }
 
-impl<P: crate::Packet> Ledger<P> {
+impl<P: Packet> Ledger<P> {
     pub fn new() -> Self {
         let counters = LinkCounters::default();
-        Self { counters, first: Time::ZERO, earlier: counters, clearing: false, drops: None }
+        let packets = Store::new();
+        Self { counters, packets, first: Time::ZERO, earlier: counters, clearing: false, drops: None }
     }
 
     /// Whether a packet that was offered at `arrived` was offered before the measuring window.
@@ -102,23 +105,26 @@ impl<P: crate::Packet> Ledger<P> {
         arrived < self.first
     }
 
-    /// Records the drop of an accepted packet.
-    pub fn discard(&mut self, stored: &Queued<P>, reason: Reason, now: Time) {
+    /// Drops an accepted packet, which was taken out of its queue.
+    pub fn discard(&mut self, place: u32, reason: Reason, now: Time) {
+        let arrived = self.packets.at(place).arrived;
+        let packet = self.packets.take(place);
         self.counters.drop(reason);
-        self.counters.bytes_discarded += u64::from(stored.packet.bytes());
-        if self.is_earlier(stored.arrived) {
+        self.counters.bytes_discarded += u64::from(packet.head().bytes());
+        if self.is_earlier(arrived) {
             self.earlier.drop(reason);
         }
         if let Some(drops) = &mut self.drops {
-            drops.push((now, stored.packet));
+            drops.push((now, packet));
         }
     }
 
-    /// Records the mark of an accepted packet.
-    pub fn mark(&mut self, stored: &mut Queued<P>) {
-        stored.packet.mark();
+    /// Marks an accepted packet.
+    pub fn mark(&mut self, place: u32) {
+        let stored = self.packets.at_mut(place);
+        stored.head.mark();
         self.counters.marked += 1;
-        self.earlier.marked += u64::from(self.is_earlier(stored.arrived));
+        self.earlier.marked += u64::from(stored.arrived < self.first);
     }
 }
 

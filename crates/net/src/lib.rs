@@ -1,6 +1,6 @@
 //! The network elements that packets cross: rate-limited links, queue disciplines, loss and delay models.
 //!
-//! Nothing here depends on TCP or on a clock: a [`Packet`] is anything that has a size and an ECN field, and
+//! Nothing here depends on TCP or on a clock: a [`Packet`] is anything whose [`Head`] has a size and an ECN field, and
 //! every call receives the time. So the simulator (virtual time) and a link emulator (real time) share one
 //! implementation.
 
@@ -48,7 +48,7 @@ pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
 pub use ledger::LinkCounters;
 pub use link::{FarEnd, NearEnd, Run, Times, View, Wire};
-pub use packet::{Ecn, Packet};
+pub use packet::{Ecn, Head, Packet};
 pub use pie::Pie;
 pub use policer::{Exceed, Policer};
 pub use queue::{DISCIPLINES, Discipline, Queue};

@@ -17,11 +17,11 @@ pub enum Ecn {
 
 /// A packet: copied by value, never boxed.
 ///
-/// A wire keeps packets as heads, and beside them what few packets have: most packets of a long fat network are data and
+/// Queues and wires keep packets as heads, and beside them what few packets have: most packets of a long fat network are data and
 /// acknowledgments without options of their own.
 pub trait Packet: Copy {
     /// What every packet has.
-    type Head: Copy;
+    type Head: Head;
     /// What few packets have besides.
     type Rest: Copy;
 
@@ -31,14 +31,19 @@ pub trait Packet: Copy {
     fn rest(&self) -> Option<Self::Rest>;
     /// The packet of two parts.
     fn join(head: &Self::Head, rest: Option<Self::Rest>) -> Self;
-    /// Whether the packet with this head has more.
-    fn has_rest(head: &Self::Head) -> bool;
-    /// The head of the packet so many places behind this one in a [`Run`](crate::Run).
-    fn behind(head: &Self::Head, places: u32) -> Self::Head;
-    /// Whether `next` is that head. The one that is one place behind another decides how those behind it differ.
-    fn is_behind(head: &mut Self::Head, places: u32, next: &Self::Head) -> bool;
+}
 
-    /// Size in bytes, IP header included.
+/// What every packet has: all that the elements of a link look at.
+pub trait Head: Copy {
+    /// Whether the packet has more.
+    fn has_rest(&self) -> bool;
+    /// The head of the packet so many places behind this one in a [`Run`](crate::Run).
+    #[must_use]
+    fn behind(&self, places: u32) -> Self;
+    /// Whether `next` is that head. The one that is one place behind another decides how those behind it differ.
+    fn has_behind(&mut self, places: u32, next: &Self) -> bool;
+
+    /// Size of the packet in bytes, IP header included.
     fn bytes(&self) -> u32;
     /// The ECN field.
     fn ecn(&self) -> Ecn;

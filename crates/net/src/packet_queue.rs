@@ -10,24 +10,24 @@ use crate::codel::Control;
 use crate::drr::DrrState;
 use crate::fq_codel::FqCodelState;
 use crate::ledger::{Ledger, Reason};
-use crate::packet::Packet;
-use crate::packets::{Packets, Queued};
+use crate::packet::{Head, Packet};
+use crate::packets::Packets;
 use crate::priority::PriorityState;
 use crate::queue::{EnqueueAqm, Queue};
 use crate::verdict::{Moment, Verdict};
 use crate::waiting::{Limit, Waiting};
 use crate::wrr::WrrState;
 
-/// A queue, and the packets in it.
-pub(crate) enum PacketQueue<P> {
-    Fifo(Fifo<P>),
-    FqCodel(FqCodelState<P>),
-    Drr(DrrState<P, Self>),
+/// A queue of packets that the ledger keeps.
+pub(crate) enum PacketQueue {
+    Fifo(Fifo),
+    FqCodel(FqCodelState),
+    Drr(DrrState<Self>),
     Wrr(WrrState<Self>),
     Priority(PriorityState<Self>),
 }
 
-impl<P: Packet> PacketQueue<P> {
+impl PacketQueue {
     /// Whether `queue` cannot determine at a packet's arrival when it will leave.
     pub fn is_needed(queue: &Queue) -> bool {
         matches!(
@@ -37,19 +37,17 @@ impl<P: Packet> PacketQueue<P> {
     }
 
     /// Drops all packets.
-    pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
+    pub fn clear<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) {
         ledger.clearing = true;
         // Packets that a discipline drops early meanwhile are gone too.
-        while let Some(stored) = self.dequeue(now, ledger) {
-            ledger.discard(&stored, Reason::Down, now);
+        while let Some(place) = self.dequeue(now, ledger) {
+            ledger.discard(place, Reason::Down, now);
         }
         ledger.clearing = false;
     }
 }
 
-impl<P: Packet> ClassQueue for PacketQueue<P> {
-    type Packet = P;
-
+impl ClassQueue for PacketQueue {
     fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         match queue {
             Queue::FqCodel(config) => Self::FqCodel(FqCodelState::new(config, limit, seed, index)),
@@ -62,18 +60,18 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
+    fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
         match self {
-            Self::Fifo(fifo) => fifo.enqueue(packet, now, ledger),
-            Self::FqCodel(fq) => fq.enqueue(packet, now, ledger),
-            Self::Drr(drr) => drr.enqueue(packet, now, ledger),
-            Self::Wrr(wrr) => wrr.classes.enqueue(packet, now, ledger).is_some(),
-            Self::Priority(priority) => priority.classes.enqueue(packet, now, ledger).is_some(),
+            Self::Fifo(fifo) => fifo.enqueue(place, now, ledger),
+            Self::FqCodel(fq) => fq.enqueue(place, now, ledger),
+            Self::Drr(drr) => drr.enqueue(place, now, ledger),
+            Self::Wrr(wrr) => wrr.classes.enqueue(place, now, ledger).is_some(),
+            Self::Priority(priority) => priority.classes.enqueue(place, now, ledger).is_some(),
         }
     }
 
     #[inline(always)]
-    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         match self {
             Self::Fifo(fifo) => fifo.dequeue(now, ledger),
             Self::FqCodel(fq) => fq.dequeue(now, ledger),
@@ -84,9 +82,9 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
     }
 
     #[inline]
-    fn head_bytes(&self) -> Option<u32> {
+    fn head_bytes<P: Packet>(&self, ledger: &Ledger<P>) -> Option<u32> {
         match self {
-            Self::Fifo(fifo) => fifo.packets.packets.front().map(|stored| stored.packet.bytes()),
+            Self::Fifo(fifo) => fifo.packets.front().map(|place| ledger.packets.at(place).head.bytes()),
             _ => (self.waiting().packets > 0).then_some(1),
         }
     }
@@ -94,8 +92,8 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
     #[inline]
     fn waiting(&self) -> Waiting {
         match self {
-            Self::Fifo(fifo) => fifo.waiting,
-            Self::FqCodel(fq) => fq.waiting(),
+            Self::Fifo(fifo) => fifo.packets.waiting,
+            Self::FqCodel(fq) => fq.waiting,
             Self::Drr(drr) => drr.waiting(),
             Self::Wrr(wrr) => wrr.classes.waiting(),
             Self::Priority(priority) => priority.classes.waiting(),
@@ -136,9 +134,8 @@ impl<P: Packet> ClassQueue for PacketQueue<P> {
 }
 
 /// Packets in order; the decision is made at their arrival, or by CoDel when they leave.
-pub(crate) struct Fifo<P> {
-    packets: Packets<P>,
-    pub waiting: Waiting,
+pub(crate) struct Fifo {
+    packets: Packets,
     limit: Limit,
     aqm: Option<Box<EnqueueAqm>>,
     codel: Option<Box<Control>>,
@@ -147,15 +144,14 @@ pub(crate) struct Fifo<P> {
     emptied: Time,
 }
 
-impl<P: Packet> Fifo<P> {
+impl Fifo {
     fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         let codel = match queue {
             Queue::Codel(codel) => Some(Box::new(Control::new(*codel))),
             _ => None,
         };
         Self {
-            packets: Packets::new(),
-            waiting: Waiting::default(),
+            packets: Packets::default(),
             limit,
             aqm: EnqueueAqm::new(queue, rate, seed, index).map(Box::new),
             codel,
@@ -165,45 +161,39 @@ impl<P: Packet> Fifo<P> {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, mut packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
+    fn enqueue<P: Packet>(&mut self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        let (head, waiting) = (&mut ledger.packets.at_mut(place).head, self.packets.waiting);
         let mut verdict = Verdict::Accept;
         if let Some(aqm) = &mut self.aqm {
             let busy_until =
-                if self.waiting.packets == 0 { self.emptied } else { now.saturating_add(self.last_delay) };
-            verdict = aqm.judge(&packet, &Moment { now, waiting: self.waiting, busy_until });
+                if waiting.packets == 0 { self.emptied } else { now.saturating_add(self.last_delay) };
+            verdict = aqm.judge(head, &Moment { now, waiting, busy_until });
         }
-        if verdict == Verdict::Drop || self.waiting.fills(self.limit, packet.bytes()) {
+        if verdict == Verdict::Drop || waiting.fills(self.limit, head.bytes()) {
             let reason = if verdict == Verdict::Drop { Reason::Early } else { Reason::Full };
             ledger.counters.drop(reason);
             return false;
         }
         if verdict == Verdict::Mark {
-            packet.mark();
+            head.mark();
             ledger.counters.marked += 1;
         }
-        self.packets.push(packet, now);
-        self.recount();
+        self.packets.push(place, &mut ledger.packets);
         true
     }
 
     #[inline(always)]
-    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
-        let stored = match &mut self.codel {
+    fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
+        let place = match &mut self.codel {
             Some(codel) => codel.dequeue(&mut self.packets, now, ledger),
-            None => self.packets.pop(),
+            None => self.packets.pop(&ledger.packets),
         };
-        self.recount();
-        if self.waiting.packets == 0 {
+        if self.packets.waiting.packets == 0 {
             self.emptied = now;
         }
-        if let Some(stored) = &stored {
-            self.last_delay = now.since(stored.arrived);
+        if let Some(place) = place {
+            self.last_delay = now.since(ledger.packets.at(place).arrived);
         }
-        stored
-    }
-
-    #[inline]
-    fn recount(&mut self) {
-        self.waiting = Waiting { packets: self.packets.packets.len() as u64, bytes: self.packets.bytes };
+        place
     }
 }

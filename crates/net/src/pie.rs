@@ -8,7 +8,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Head};
 use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
@@ -143,7 +143,7 @@ impl PieState {
     }
 
     #[inline]
-    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
         if self.next_update <= moment.now {
             self.catch_up(moment);
         }

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::dscp::{Codepoints, Dscp, read_name_or_number};
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::serializer::PICOS_BITS;
 
 /// A token bucket.
@@ -102,7 +102,7 @@ impl Bucket {
     }
 
     /// A packet arrives: returns false if it is dropped; otherwise its codepoint may have changed.
-    pub fn admits<P: Packet>(&mut self, packet: &mut P, now: Time) -> bool {
+    pub fn admits<H: Head>(&mut self, packet: &mut H, now: Time) -> bool {
         let policer = &self.policer;
         if !policer.dscp.is_empty() && !policer.dscp.iter().any(|set| set.contains(packet.dscp())) {
             return true;

@@ -6,7 +6,7 @@ use elephan_units::{Rate, Seed, Time};
 use crate::class_states::{ClassQueue, ClassStates};
 use crate::classes::Priority;
 use crate::ledger::Ledger;
-use crate::packets::Queued;
+use crate::packet::Packet;
 use crate::waiting::Limit;
 
 /// Strict priority's state.
@@ -20,7 +20,7 @@ impl<Q: ClassQueue> PriorityState<Q> {
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<Queued<Q::Packet>> {
+    pub fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         self.classes.states.iter_mut().find_map(|class| class.dequeue(now, ledger))
     }
 }
@@ -43,15 +43,13 @@ mod tests {
         };
         let config = Priority { class: vec![class("ef", &["ef"]), class("af", &["af"]), class("be", &[])] };
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut queue =
-            PriorityState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(30), rate, Seed::new(1), 0);
+        let mut queue = PriorityState::<PacketQueue>::new(&config, Limit::Packets(30), rate, Seed::new(1), 0);
         let mut ledger = Ledger::new();
         for dscp in [0, 10, 46, 0, 46, 34] {
-            queue.classes.enqueue(Parcel { dscp, ..parcel(0) }, Time::ZERO, &mut ledger);
+            queue.classes.enqueue(ledger.put(Parcel { dscp, ..parcel(0) }), Time::ZERO, &mut ledger);
         }
-        let order: Vec<u8> = std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut ledger))
-            .map(|stored| stored.packet.dscp)
-            .collect();
+        let mut next = || queue.dequeue(Time::ZERO, &mut ledger).map(|place| ledger.packets.take(place));
+        let order: Vec<u8> = std::iter::from_fn(|| Some(next()?.dscp)).collect();
         assert_eq!(order, [46, 46, 10, 34, 0, 0]);
     }
 }

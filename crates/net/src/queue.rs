@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::classes::Class;
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::parameters::mistakes;
 use crate::threshold::DropTail;
 use crate::verdict::{Moment, Verdict};
@@ -92,7 +92,7 @@ macro_rules! disciplines {
 
             /// Decides on `packet`.
             #[inline]
-            pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+            pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
                 match self {
                     $( $( Self::$variant(state) => crate::$module::$state::judge(state, packet, moment), )? )+
                 }

@@ -12,7 +12,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
@@ -211,7 +211,7 @@ impl Spacing {
 
     /// Decides on a packet at probability `p_b`; `None` drops it.
     #[inline]
-    pub fn judge<P: Packet>(&mut self, p_b: Option<f64>, packet: &P) -> Verdict {
+    pub fn judge<H: Head>(&mut self, p_b: Option<f64>, packet: &H) -> Verdict {
         let Some(p_b) = p_b else {
             self.count = 0.0;
             return Verdict::Drop;
@@ -256,7 +256,7 @@ impl RedState {
     }
 
     #[inline]
-    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
         let size = f64::from(self.red.mean_pktsize);
         let queue =
             if self.red.bytes { moment.waiting.bytes as f64 / size } else { moment.waiting.packets as f64 };

@@ -6,7 +6,7 @@ use elephan_units::{Mistake, Rate, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 
@@ -43,7 +43,7 @@ impl TemplateState {
 
     /// Decides on a packet when it arrives.
     #[inline]
-    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
         if moment.waiting.packets < self.template.packets {
             return Verdict::Accept;
         }

@@ -3,8 +3,9 @@
 use elephan_units::{Seed, Time};
 
 use crate::config::LinkConfig;
+use crate::ledger::Ledger;
 use crate::link::{FarEnd, NearEnd, Times, View, Wire};
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Head, Packet};
 
 /// A packet with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,20 +26,23 @@ impl Packet for Parcel {
         self
     }
     fn rest(&self) -> Option<u64> {
-        Self::has_rest(self).then_some(self.id)
+        self.has_rest().then_some(self.id)
     }
     fn join(head: &Self, rest: Option<u64>) -> Self {
-        assert_eq!(rest, Self::has_rest(head).then_some(head.id), "the rest is its own");
+        assert_eq!(rest, head.has_rest().then_some(head.id), "the rest is its own");
         *head
     }
-    fn has_rest(head: &Self) -> bool {
-        head.id.is_multiple_of(8)
+}
+
+impl Head for Parcel {
+    fn has_rest(&self) -> bool {
+        self.id.is_multiple_of(8)
     }
-    fn behind(head: &Self, places: u32) -> Self {
-        Self { id: head.id + u64::from(places), ..*head }
+    fn behind(&self, places: u32) -> Self {
+        Self { id: self.id + u64::from(places), ..*self }
     }
-    fn is_behind(head: &mut Self, places: u32, next: &Self) -> bool {
-        *next == Self::behind(head, places)
+    fn has_behind(&mut self, places: u32, next: &Self) -> bool {
+        *next == self.behind(places)
     }
     fn bytes(&self) -> u32 {
         self.bytes
@@ -64,6 +68,13 @@ impl Packet for Parcel {
 /// An ECN-capable packet of 1500 bytes.
 pub fn parcel(id: u64) -> Parcel {
     Parcel { id, bytes: 1500, ecn: Ecn::Capable0, dscp: 0, flow: 0 }
+}
+
+impl Ledger<Parcel> {
+    /// Keeps a packet that arrives at time zero; returns its place.
+    pub fn put(&mut self, packet: Parcel) -> u32 {
+        self.packets.insert(&packet, packet.rest(), Time::ZERO)
+    }
 }
 
 /// A link with both ends in one place.

@@ -4,7 +4,7 @@ use elephan_units::{Rate, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Head};
 use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 
@@ -43,7 +43,7 @@ impl ThresholdState {
 
     /// Decides on `packet`.
     #[inline]
-    pub fn judge<P: Packet>(&self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&self, packet: &H, moment: &Moment) -> Verdict {
         let marks = moment.waiting.packets >= self.packets && packet.ecn() != Ecn::NotCapable;
         if marks { Verdict::Mark } else { Verdict::Accept }
     }

@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Head};
 use crate::waiting::Waiting;
 
 /// The decision on an arriving packet, if there is room for it.
@@ -20,7 +20,7 @@ impl Verdict {
     /// The decision for a packet that is to signal congestion to its sender: a mark if it is ECN-capable,
     /// otherwise a drop.
     #[inline]
-    pub(crate) fn notify<P: Packet>(packet: &P, ecn: bool) -> Self {
+    pub(crate) fn notify<H: Head>(packet: &H, ecn: bool) -> Self {
         if ecn && packet.ecn() != Ecn::NotCapable { Self::Mark } else { Self::Drop }
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dscp::Codepoints;
-use crate::packet::Packet;
+use crate::packet::Head;
 use crate::parameters::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
 use crate::verdict::{Moment, Verdict};
@@ -127,7 +127,7 @@ impl WredState {
     }
 
     #[inline]
-    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+    pub fn judge<H: Head>(&mut self, packet: &H, moment: &Moment) -> Verdict {
         self.average.update(moment.waiting.packets as f64, moment);
         let Some((curve, spacing)) =
             self.curves.get_mut(self.table[usize::from(packet.dscp() & 63)] as usize)

@@ -9,7 +9,7 @@ use elephan_units::{Rate, Seed, Time};
 use crate::class_states::{ClassQueue, ClassStates};
 use crate::classes::Wrr;
 use crate::ledger::Ledger;
-use crate::packets::Queued;
+use crate::packet::Packet;
 use crate::waiting::Limit;
 
 /// Weighted round robin's state.
@@ -26,7 +26,7 @@ impl<Q: ClassQueue> WrrState<Q> {
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<Queued<Q::Packet>> {
+    pub fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
         loop {
             // Each waiting class is credited with its weight; the class with the largest credit is served,
             // and is debited the sum of the weights.
@@ -49,9 +49,9 @@ impl<Q: ClassQueue> WrrState<Q> {
             }
             let number = most?;
             self.owed[number] -= sum;
-            let stored = self.classes.states[number].dequeue(now, ledger);
-            if stored.is_some() {
-                return stored;
+            let place = self.classes.states[number].dequeue(now, ledger);
+            if place.is_some() {
+                return place;
             }
         }
     }
@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::{Parcel, parcel};
     use std::collections::BTreeMap;
 
-    fn state(weights: [f64; 2], each: u64) -> WrrState<PacketQueue<Parcel>> {
+    fn state(weights: [f64; 2], each: u64) -> (WrrState<PacketQueue>, Ledger<Parcel>) {
         let class = |name: &str, dscp: &[&str], weight| Class {
             name: name.to_owned(),
             dscp: dscp.iter().map(|name| name.parse().unwrap()).collect(),
@@ -76,22 +76,20 @@ mod tests {
         let config = Wrr { class: vec![class("af", &["af"], weights[0]), class("be", &[], weights[1])] };
         assert_eq!(crate::Queue::Wrr(config.clone()).mistakes(), []);
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut wrr =
-            WrrState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(100_000), rate, Seed::new(1), 0);
+        let mut wrr = WrrState::<PacketQueue>::new(&config, Limit::Packets(100_000), rate, Seed::new(1), 0);
+        let mut ledger = Ledger::new();
         for id in 0..each {
             for dscp in [10, 0] {
-                assert!(
-                    wrr.classes
-                        .enqueue(Parcel { dscp, ..parcel(id) }, Time::ZERO, &mut Ledger::new())
-                        .is_some()
-                );
+                let place = ledger.put(Parcel { dscp, ..parcel(id) });
+                assert!(wrr.classes.enqueue(place, Time::ZERO, &mut ledger).is_some());
             }
         }
-        wrr
+        (wrr, ledger)
     }
 
-    fn assured(wrr: &mut WrrState<PacketQueue<Parcel>>, packets: usize) -> Vec<bool> {
-        (0..packets).map(|_| wrr.dequeue(Time::ZERO, &mut Ledger::new()).unwrap().packet.dscp == 10).collect()
+    fn assured((wrr, ledger): &mut (WrrState<PacketQueue>, Ledger<Parcel>), packets: usize) -> Vec<bool> {
+        let mut next = || wrr.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place));
+        (0..packets).map(|_| next().unwrap().dscp == 10).collect()
     }
 
     #[test]
@@ -112,16 +110,16 @@ mod tests {
         let mut wrr = state([0.9, 0.1], 10);
         let served = assured(&mut wrr, 20);
         assert_eq!(served.iter().filter(|&&assured| assured).count(), 10);
-        assert!(wrr.dequeue(Time::ZERO, &mut Ledger::new()).is_none());
+        assert!(wrr.0.dequeue(Time::ZERO, &mut wrr.1).is_none());
     }
 
     #[test]
     fn weights_change_in_mid_run_and_may_be_zero() {
         let mut wrr = state([90.0, 10.0], 2000);
         assert_eq!(assured(&mut wrr, 1000).iter().filter(|&&assured| assured).count(), 900);
-        wrr.classes.set_weights(&BTreeMap::from([("af".to_owned(), 10.0), ("be".to_owned(), 90.0)]));
+        wrr.0.classes.set_weights(&BTreeMap::from([("af".to_owned(), 10.0), ("be".to_owned(), 90.0)]));
         assert_eq!(assured(&mut wrr, 1000).iter().filter(|&&assured| assured).count(), 100);
-        wrr.classes.set_weights(&BTreeMap::from([("af".to_owned(), 0.0)]));
+        wrr.0.classes.set_weights(&BTreeMap::from([("af".to_owned(), 0.0)]));
         let served = assured(&mut wrr, 2000);
         // 1000 of 2000 best-effort packets were left, and are served first.
         assert!(
@@ -142,12 +140,12 @@ mod tests {
             class: vec![class("ef", vec!["ef".parse().unwrap()], Some(0.1)), class("be", Vec::new(), None)],
         };
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut wrr =
-            WrrState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(100), rate, Seed::new(1), 0);
+        let mut wrr = WrrState::<PacketQueue>::new(&config, Limit::Packets(100), rate, Seed::new(1), 0);
         let mut ledger = Ledger::new();
         for dscp in [46, 0] {
             let accepted = (0..200).filter(|&id| {
-                wrr.classes.enqueue(Parcel { dscp, ..parcel(id) }, Time::ZERO, &mut ledger).is_some()
+                let place = ledger.put(Parcel { dscp, ..parcel(id) });
+                wrr.classes.enqueue(place, Time::ZERO, &mut ledger).is_some()
             });
             assert_eq!(accepted.count(), if dscp == 46 { 10 } else { 90 });
         }

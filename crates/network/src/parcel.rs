@@ -1,6 +1,6 @@
 //! IPv4 packets of a kernel as the links see them, and the header fields that an engine reads and writes.
 
-use elephan_net::{Ecn, Packet};
+use elephan_net::{Ecn, Head, Packet};
 use elephan_scenario::Plan;
 
 use crate::driver::Routed;
@@ -80,14 +80,17 @@ impl Packet for Parcel {
     fn join(head: &Self, _: Option<()>) -> Self {
         *head
     }
-    fn has_rest(_: &Self) -> bool {
+}
+
+impl Head for Parcel {
+    fn has_rest(&self) -> bool {
         false
     }
     /// Never asked for: what a kernel sends is no run.
-    fn behind(head: &Self, _: u32) -> Self {
-        *head
+    fn behind(&self, _: u32) -> Self {
+        *self
     }
-    fn is_behind(_: &mut Self, _: u32, _: &Self) -> bool {
+    fn has_behind(&mut self, _: u32, _: &Self) -> bool {
         false
     }
     fn bytes(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elephan_net::{FarEnd, NearEnd, Packet, Run, Times, View, Wire};
+use elephan_net::{FarEnd, Head, NearEnd, Packet, Run, Times, View, Wire};
 use elephan_scenario::plan;
 use elephan_units::{Seed, Time};
 
@@ -13,7 +13,7 @@ use crate::paths::END;
 const ELSEWHERE: u32 = u32::MAX;
 
 /// The near end of a link.
-pub(crate) struct Near<P> {
+pub(crate) struct Near<P: Packet> {
     pub end: NearEnd<P>,
     /// The number of the link.
     pub link: u32,
@@ -311,7 +311,7 @@ impl<P: Packet> Lent<P> {
     #[inline(always)]
     pub fn take(&mut self) {
         self.arrived += 1;
-        self.taken += usize::from(!self.runs[self.taken].advance(|head| P::behind(head, 1)));
+        self.taken += usize::from(!self.runs[self.taken].advance(|head| head.behind(1)));
     }
 
     /// The next packets of a run have arrived, so many of them.

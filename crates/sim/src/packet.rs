@@ -1,6 +1,6 @@
 //! A packet in transit: its segment, its flow, and its position on the route.
 
-use elephan_net::Ecn;
+use elephan_net::{Ecn, Head as _};
 use elephan_network::Routed;
 use elephan_tcp::{Header, SackBlocks, Segment};
 use elephan_traffic::UDP_HEADERS;
@@ -116,35 +116,6 @@ impl Head {
         Self { position: self.position + 1, ..*self }
     }
 
-    /// The segment so many places behind this one.
-    #[inline(always)]
-    pub fn behind(&self, places: u32) -> Self {
-        let seq = self.header.seq.wrapping_add(places * u32::from(self.header.len));
-        let ack = self.header.ack.wrapping_add(places * u32::from(self.stride));
-        Self { header: Header { seq, ack, ..self.header }, ..*self }
-    }
-
-    /// Whether `next` is that segment.
-    #[inline(always)]
-    fn is_behind(&mut self, places: u32, next: &Self) -> bool {
-        let (header, other) = (&self.header, &next.header);
-        if next.flow != self.flow || header.ts_val != other.ts_val {
-            return false;
-        }
-        if places == 1 {
-            let Ok(stride) = u16::try_from(other.ack.wrapping_sub(header.ack)) else { return false };
-            self.stride = stride;
-        }
-        let expected = self.behind(places);
-        header.ts_ecr == other.ts_ecr
-            && (expected.header.seq, expected.header.ack) == (other.seq, other.ack)
-            && (header.window, header.len, header.flags, header.timestamps)
-                == (other.window, other.len, other.flags, other.timestamps)
-            && (self.position, self.connection) == (next.position, next.connection)
-            && (self.bytes, self.class, self.kind) == (next.bytes, next.class, next.kind)
-            && self.is_all()
-    }
-
     /// Whether it was marked.
     #[inline(always)]
     pub fn is_marked(&self) -> bool {
@@ -176,7 +147,7 @@ impl Packet {
     /// The same packet with this codepoint.
     #[inline]
     pub fn with_dscp(mut self, dscp: u8) -> Self {
-        self.head.class = dscp << 2 | self.head.class & ECN;
+        self.head.set_dscp(dscp);
         self
     }
 
@@ -256,45 +227,67 @@ impl elephan_net::Packet for Packet {
     fn join(head: &Head, rest: Option<Options>) -> Self {
         Self { head: *head, options: rest.unwrap_or_default() }
     }
+}
+
+impl elephan_net::Head for Head {
     #[inline(always)]
-    fn has_rest(head: &Head) -> bool {
-        !head.is_all()
+    fn has_rest(&self) -> bool {
+        !self.is_all()
     }
     #[inline(always)]
-    fn behind(head: &Head, places: u32) -> Head {
-        head.behind(places)
+    fn behind(&self, places: u32) -> Self {
+        let seq = self.header.seq.wrapping_add(places * u32::from(self.header.len));
+        let ack = self.header.ack.wrapping_add(places * u32::from(self.stride));
+        Self { header: Header { seq, ack, ..self.header }, ..*self }
     }
     #[inline(always)]
-    fn is_behind(head: &mut Head, places: u32, next: &Head) -> bool {
-        head.is_behind(places, next)
+    fn has_behind(&mut self, places: u32, next: &Self) -> bool {
+        let (header, other) = (&self.header, &next.header);
+        if next.flow != self.flow || header.ts_val != other.ts_val {
+            return false;
+        }
+        if places == 1 {
+            let Ok(stride) = u16::try_from(other.ack.wrapping_sub(header.ack)) else { return false };
+            self.stride = stride;
+        }
+        let expected = self.behind(places);
+        header.ts_ecr == other.ts_ecr
+            && (expected.header.seq, expected.header.ack) == (other.seq, other.ack)
+            && (header.window, header.len, header.flags, header.timestamps)
+                == (other.window, other.len, other.flags, other.timestamps)
+            && (self.position, self.connection) == (next.position, next.connection)
+            && (self.bytes, self.class, self.kind) == (next.bytes, next.class, next.kind)
+            && self.is_all()
     }
     #[inline]
     fn bytes(&self) -> u32 {
-        u32::from(self.head.bytes)
+        u32::from(self.bytes)
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        match self.head.class & ECN {
+        match self.class & ECN {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable1,
             2 => Ecn::Capable0,
             _ => Ecn::Congestion,
         }
     }
+    #[inline]
     fn mark(&mut self) {
-        self.head.class |= Ecn::Congestion as u8;
+        self.class |= Ecn::Congestion as u8;
     }
     #[inline]
     fn dscp(&self) -> u8 {
-        self.head.class >> 2
+        self.class >> 2
     }
+    #[inline]
     fn set_dscp(&mut self, dscp: u8) {
-        *self = self.with_dscp(dscp);
+        self.class = dscp << 2 | self.class & ECN;
     }
     #[inline]
     fn flow(&self) -> u64 {
-        let serial = u64::from(self.head.flow) << 16 | u64::from(self.head.connection);
-        serial << 2 | u64::from(self.head.kind & (BACKWARD | DATAGRAM))
+        let serial = u64::from(self.flow) << 16 | u64::from(self.connection);
+        serial << 2 | u64::from(self.kind & (BACKWARD | DATAGRAM))
     }
 }
 
@@ -327,7 +320,7 @@ mod tests {
         #[test]
         fn a_run_gives_its_segments_back(heads in prop::collection::vec(heads(), 2..6)) {
             let mut first = heads[0];
-            let behind = (1u32..).zip(&heads[1..]).take_while(|(place, head)| first.is_behind(*place, head)).count();
+            let behind = (1u32..).zip(&heads[1..]).take_while(|(place, head)| first.has_behind(*place, head)).count();
             for (place, head) in (0u32..).zip(&heads[..=behind]) {
                 prop_assert_eq!(Head { stride: 0, ..first.behind(place) }, *head);
             }
@@ -340,17 +333,17 @@ mod tests {
         let ack = |ack| Head::new(Header { ack, ..Header::default() }, to, false);
         let mut first = ack(u32::MAX);
         assert!(
-            first.is_behind(1, &ack(2895))
-                && first.is_behind(2, &ack(5791))
-                && !first.is_behind(3, &ack(5792))
+            first.has_behind(1, &ack(2895))
+                && first.has_behind(2, &ack(5791))
+                && !first.has_behind(3, &ack(5792))
         );
         let data = |seq| Head::new(Header { seq, len: 1448, ..Header::default() }, to, false);
         let mut first = data(0);
         assert!(
-            first.is_behind(1, &data(1448))
-                && first.is_behind(2, &data(2896))
-                && !first.is_behind(3, &data(2896))
+            first.has_behind(1, &data(1448))
+                && first.has_behind(2, &data(2896))
+                && !first.has_behind(3, &data(2896))
         );
-        assert!(!first.is_behind(1, &ack(0)));
+        assert!(!first.has_behind(1, &ack(0)));
     }
 }

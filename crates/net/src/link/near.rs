@@ -9,8 +9,9 @@ use super::wire::Wire;
 use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
 use crate::ledger::{Ledger, Reason};
-use crate::packet::Packet;
+use crate::packet::{Head, Packet};
 use crate::packet_queue::PacketQueue;
+use crate::packets::Queued;
 use crate::policer::Bucket;
 use crate::queue::EnqueueAqm;
 use crate::schedule::Server;
@@ -35,7 +36,7 @@ struct Place {
 }
 
 /// The near end of a link.
-pub struct NearEnd<P> {
+pub struct NearEnd<P: Packet> {
     /// Whether a packet that finds room joins the queue, in order, without further ado.
     is_plain: bool,
     /// When the packet in service leaves the transmitter, and the next begins.
@@ -52,7 +53,7 @@ pub struct NearEnd<P> {
     /// Decides on packets that join the wire; `None` for DropTail.
     aqm: Option<Box<EnqueueAqm>>,
     /// Waiting packets, unless they are on the wire.
-    pub(super) queue: Option<Box<PacketQueue<P>>>,
+    pub(super) queue: Option<Box<PacketQueue>>,
     pub(super) ingress: Option<Box<Ingress>>,
     pub(super) serializer: Option<Serializer>,
     /// In place of the serializer.
@@ -79,7 +80,7 @@ impl<P: Packet> NearEnd<P> {
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
         let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
         let keeps_packets =
-            config.changes || config.schedule.is_some() || PacketQueue::<P>::is_needed(&config.queue);
+            config.changes || config.schedule.is_some() || PacketQueue::is_needed(&config.queue);
         let queue =
             keeps_packets.then(|| Box::new(PacketQueue::new(&config.queue, config.limit, rate, seed, index)));
         let aqm = if keeps_packets {
@@ -118,20 +119,20 @@ impl<P: Packet> NearEnd<P> {
     #[inline(always)]
     pub fn send(&mut self, packet: &P, wire: &mut Wire<P>, now: Time) -> bool {
         if !self.is_plain {
-            return self.send_any(*packet, wire, now);
+            return self.send_any(*packet.head(), packet.rest(), wire, now);
         }
-        let Some(finish) = self.offer(packet.bytes(), now) else { return false };
-        wire.push(finish, packet);
+        let Some(finish) = self.offer(packet.head().bytes(), now) else { return false };
+        wire.push(finish, packet.head(), packet.rest());
         true
     }
 
-    /// Offers packets of `bytes` that have no rest, of which the first has this head, and the others are [`behind`](Packet::behind)
+    /// Offers packets of `bytes` that have no rest, of which the first has this head, and the others are [`behind`](Head::behind)
     /// it: each so much later than at its time in `times`.
     #[inline(always)]
     pub fn send_run(&mut self, bytes: u32, times: &Times, delay: Time, head: &P::Head, wire: &mut Wire<P>) {
         if !self.is_plain {
             for (place, now) in times.iter(delay) {
-                self.send_any(P::join(&P::behind(head, place), None), wire, now);
+                self.send_any(head.behind(place), None, wire, now);
             }
             return;
         }
@@ -148,7 +149,7 @@ impl<P: Packet> NearEnd<P> {
             if let Some(finish) = finish
                 && !(follows && wire.extend(last, finish))
             {
-                wire.push_run(last, Run::new(finish, P::behind(head, place)));
+                wire.push_run(last, Run::new(finish, head.behind(place)));
             }
             follows = finish.is_some();
         }
@@ -216,22 +217,22 @@ impl<P: Packet> NearEnd<P> {
 
     /// The same if policers, or more than the room in the queue, decide.
     #[inline(never)]
-    fn send_any(&mut self, mut packet: P, wire: &mut Wire<P>, now: Time) -> bool {
+    fn send_any(&mut self, mut head: P::Head, rest: Option<P::Rest>, wire: &mut Wire<P>, now: Time) -> bool {
         self.ledger.counters.offered += 1;
-        if self.ingress.is_some() && !self.admits(&mut packet, now) {
+        if self.ingress.is_some() && !self.admits(&mut head, now) {
             return false;
         }
         if self.queue.is_some() {
-            return self.keep(packet, wire, now);
+            return self.keep(&head, rest, wire, now);
         }
         self.serve_places(now);
-        let bytes = packet.bytes();
+        let bytes = head.bytes();
         if let Some(aqm) = &mut self.aqm {
-            match aqm.judge(&packet, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
+            match aqm.judge(&head, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
                 Verdict::Accept => {}
                 Verdict::Mark if self.waiting.fills(self.config.limit, bytes) => {}
                 Verdict::Mark => {
-                    packet.mark();
+                    head.mark();
                     self.ledger.counters.marked += 1;
                 }
                 Verdict::Drop => {
@@ -244,7 +245,7 @@ impl<P: Packet> NearEnd<P> {
             return false;
         }
         let finish = self.accept(bytes, now);
-        wire.push(finish, &packet);
+        wire.push(finish, &head, rest);
         true
     }
 
@@ -272,13 +273,13 @@ impl<P: Packet> NearEnd<P> {
 
     /// Whether a packet may join the queue: the link is up, and there are enough tokens.
     #[inline(never)]
-    fn admits(&mut self, packet: &mut P, now: Time) -> bool {
+    fn admits(&mut self, head: &mut P::Head, now: Time) -> bool {
         let Some(ingress) = &mut self.ingress else { return true };
         if ingress.down {
             self.ledger.counters.drop(Reason::Down);
             return false;
         }
-        let admitted = ingress.buckets.iter_mut().all(|bucket| bucket.admits(packet, now));
+        let admitted = ingress.buckets.iter_mut().all(|bucket| bucket.admits(head, now));
         if !admitted {
             self.ledger.counters.drop(Reason::Policed);
         }
@@ -287,7 +288,7 @@ impl<P: Packet> NearEnd<P> {
 
     /// Puts a packet into the `PacketQueue`.
     #[inline(never)]
-    fn keep(&mut self, packet: P, wire: &mut Wire<P>, now: Time) -> bool {
+    fn keep(&mut self, head: &P::Head, rest: Option<P::Rest>, wire: &mut Wire<P>, now: Time) -> bool {
         self.advance(wire, now);
         self.follow_schedule(now);
         let Some(queue) = &mut self.queue else { return false };
@@ -295,9 +296,12 @@ impl<P: Packet> NearEnd<P> {
             // Idle until now.
             self.free_at = self.server.as_mut().map_or(now, |server| server.begin(now));
         }
-        let accepted = queue.enqueue(packet, now, &mut self.ledger);
+        let place = self.ledger.packets.insert(head, rest, now);
+        let accepted = queue.enqueue(place, now, &mut self.ledger);
         if accepted {
-            self.ledger.counters.bytes_accepted += u64::from(packet.bytes());
+            self.ledger.counters.bytes_accepted += u64::from(head.bytes());
+        } else {
+            self.ledger.packets.free(place);
         }
         self.waiting = queue.waiting();
         self.advance(wire, now);
@@ -316,11 +320,12 @@ impl<P: Packet> NearEnd<P> {
                 self.follow_schedule(self.free_at);
             }
             let Some(queue) = &mut self.queue else { return };
-            let stored = queue.dequeue(self.free_at, &mut self.ledger);
+            let place = queue.dequeue(self.free_at, &mut self.ledger);
             self.waiting = queue.waiting();
-            let Some(stored) = stored else { return };
+            let Some(place) = place else { return };
+            let Queued { arrived, ref head, .. } = *self.ledger.packets.at(place);
             let start = self.free_at;
-            let bytes = stored.packet.bytes();
+            let bytes = head.bytes();
             let (finish, free_at) = if let Some(server) = &mut self.server {
                 server.serve(start, bytes)
             } else {
@@ -329,13 +334,14 @@ impl<P: Packet> NearEnd<P> {
                 let finish = start.saturating_add(service);
                 (finish, finish)
             };
-            self.statistics.record(start.since(stored.arrived), stored.arrived);
-            if self.ledger.is_earlier(stored.arrived) {
+            self.statistics.record(start.since(arrived), arrived);
+            if self.ledger.is_earlier(arrived) {
                 wire.earlier.push(self.entered);
             }
             (self.free_at, self.next_start, self.service_rate) = (free_at, finish, self.config.rate);
             self.entered += 1;
-            wire.push(finish, &stored.packet);
+            wire.push(finish, head, self.ledger.packets.rest(place));
+            self.ledger.packets.free(place);
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Times {
 }
 
 /// Packets that a transmitter finished one after the other, and of which each follows from the first
-/// ([`Packet::behind`](crate::Packet::behind)).
+/// ([`Head::behind`](crate::Head::behind)).
 #[derive(Clone, Copy, Debug)]
 pub struct Run<H> {
     /// When they are finished.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use elephan_units::Time;
 
 use super::run::Run;
-use crate::packet::Packet;
+use crate::packet::{Head, Packet};
 
 /// Number of runs in a chunk: a few kilobytes, which stay in the cache when the chunk is used again.
 const CHUNK: usize = 64;
@@ -59,11 +59,11 @@ impl<P: Packet> Wire<P> {
 
     /// Adds a packet.
     #[inline]
-    pub(super) fn push(&mut self, finish: Time, packet: &P) {
-        if let Some(rest) = packet.rest() {
+    pub(super) fn push(&mut self, finish: Time, head: &P::Head, rest: Option<P::Rest>) {
+        if let Some(rest) = rest {
             self.rests.push_back(rest);
         }
-        self.add(Run::new(finish, *packet.head()));
+        self.add(Run::new(finish, *head));
     }
 
     /// Adds packets without rests; the last packet on the wire was finished at `last`, if there is any.
@@ -81,8 +81,7 @@ impl<P: Packet> Wire<P> {
             return false;
         }
         let Some(run) = self.last_run() else { return false };
-        P::is_behind(&mut run.head, run.times.count(), &packet.head)
-            && run.times.extend(last, packet.times.first())
+        run.head.has_behind(run.times.count(), &packet.head) && run.times.extend(last, packet.times.first())
     }
 
     /// Adds the packet behind the last, which was finished at `last`, if the run of that can express when it is finished; returns
@@ -138,7 +137,7 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<P> {
         let head = self.front()?.head;
-        if !self.front[self.taken].advance(|head| P::behind(head, 1)) {
+        if !self.front[self.taken].advance(|head| head.behind(1)) {
             self.taken += 1;
             self.refill();
         }
@@ -148,7 +147,7 @@ impl<P: Packet> Wire<P> {
     /// The packet with this head, which is the first of those that were not joined.
     #[inline]
     pub fn join(&mut self, head: &P::Head) -> P {
-        let rest = if P::has_rest(head) { self.rests.pop_front() } else { None };
+        let rest = if head.has_rest() { self.rests.pop_front() } else { None };
         P::join(head, rest)
     }
 
@@ -234,7 +233,7 @@ mod tests {
                     0 => for _ in 0..count {
                         let packet = parcel(sent);
                         if has_rest(sent) {
-                            near.push(Time::from_picos(sent), &packet);
+                            near.push(Time::from_picos(sent), &packet, packet.rest());
                             sent += 1;
                         } else {
                             near.push_run(Time::from_picos(sent.saturating_sub(1)), Run::new(Time::from_picos(sent), packet));
