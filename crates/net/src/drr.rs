@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn next(drr: &mut DrrState<PacketQueue>, ledger: &mut Ledger<Parcel>) -> Option<Parcel> {
-        drr.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place))
+        drr.dequeue(Time::ZERO, ledger).map(|place| ledger.take(place))
     }
 
     fn classes(weights: &[f64]) -> Drr {

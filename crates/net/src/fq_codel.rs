@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn next(fq: &mut FqCodelState, ledger: &mut Ledger<Parcel>) -> Option<Parcel> {
-        fq.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place))
+        fq.dequeue(Time::ZERO, ledger).map(|place| ledger.take(place))
     }
 
     #[test]

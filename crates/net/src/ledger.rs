@@ -107,15 +107,14 @@ impl<P: Packet> Ledger<P> {
 
     /// Drops an accepted packet, which was taken out of its queue.
     pub fn discard(&mut self, place: u32, reason: Reason, now: Time) {
-        let arrived = self.packets.at(place).arrived;
-        let packet = self.packets.take(place);
+        let (stored, rest) = self.packets.remove(place);
         self.counters.drop(reason);
-        self.counters.bytes_discarded += u64::from(packet.head().bytes());
-        if self.is_earlier(arrived) {
+        self.counters.bytes_discarded += u64::from(stored.head.bytes());
+        if stored.arrived < self.first {
             self.earlier.drop(reason);
         }
         if let Some(drops) = &mut self.drops {
-            drops.push((now, packet));
+            drops.push((now, P::join(&stored.head, rest)));
         }
     }
 

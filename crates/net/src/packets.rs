@@ -59,23 +59,13 @@ impl<P: Packet> Store<P> {
         &mut self.places[place as usize]
     }
 
-    /// What the packet at a place has besides its head.
+    /// The packet at a place leaves: returns it, where it still is, and what it has besides its head.
     #[inline(always)]
-    pub fn rest(&self, place: u32) -> Option<P::Rest> {
-        if self.at(place).head.has_rest() { self.rests[place as usize] } else { None }
-    }
-
-    /// The packet at a place has left.
-    #[inline(always)]
-    pub fn free(&mut self, place: u32) {
-        self.at_mut(place).behind = self.free;
-        self.free = place;
-    }
-
-    /// Takes the packet at a place.
-    pub fn take(&mut self, place: u32) -> P {
-        self.free(place);
-        P::join(&self.at(place).head, self.rest(place))
+    pub fn remove(&mut self, place: u32) -> (&Queued<P::Head>, Option<P::Rest>) {
+        let queued = &mut self.places[place as usize];
+        queued.behind = std::mem::replace(&mut self.free, place);
+        let rest = if queued.head.has_rest() { self.rests[place as usize] } else { None };
+        (queued, rest)
     }
 }
 
@@ -159,7 +149,9 @@ mod tests {
                         (queue.pop_back(&store), expected.pop_back())
                     };
                     left = place.or(left);
-                    prop_assert_eq!(place.map(|place| (store.at(place).arrived, store.take(place))), model);
+                    let found = place.map(|place| store.remove(place));
+                    let found = found.map(|(stored, rest)| (stored.arrived, Parcel::join(&stored.head, rest)));
+                    prop_assert_eq!(found, model);
                 }
                 let bytes = expected.iter().map(|(_, packet)| u64::from(packet.bytes)).sum();
                 prop_assert_eq!(queue.waiting, Waiting { packets: expected.len() as u64, bytes });

@@ -48,7 +48,7 @@ mod tests {
         for dscp in [0, 10, 46, 0, 46, 34] {
             queue.classes.enqueue(ledger.put(Parcel { dscp, ..parcel(0) }), Time::ZERO, &mut ledger);
         }
-        let mut next = || queue.dequeue(Time::ZERO, &mut ledger).map(|place| ledger.packets.take(place));
+        let mut next = || queue.dequeue(Time::ZERO, &mut ledger).map(|place| ledger.take(place));
         let order: Vec<u8> = std::iter::from_fn(|| Some(next()?.dscp)).collect();
         assert_eq!(order, [46, 46, 10, 34, 0, 0]);
     }

@@ -75,6 +75,12 @@ impl Ledger<Parcel> {
     pub fn put(&mut self, packet: Parcel) -> u32 {
         self.packets.insert(&packet, packet.rest(), Time::ZERO)
     }
+
+    /// Takes the packet at this place.
+    pub fn take(&mut self, place: u32) -> Parcel {
+        let (stored, rest) = self.packets.remove(place);
+        Parcel::join(&stored.head, rest)
+    }
 }
 
 /// A link with both ends in one place.

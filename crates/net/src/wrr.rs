@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn assured((wrr, ledger): &mut (WrrState<PacketQueue>, Ledger<Parcel>), packets: usize) -> Vec<bool> {
-        let mut next = || wrr.dequeue(Time::ZERO, ledger).map(|place| ledger.packets.take(place));
+        let mut next = || wrr.dequeue(Time::ZERO, ledger).map(|place| ledger.take(place));
         (0..packets).map(|_| next().unwrap().dscp == 10).collect()
     }
 

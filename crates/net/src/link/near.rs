@@ -301,7 +301,7 @@ impl<P: Packet> NearEnd<P> {
         if accepted {
             self.ledger.counters.bytes_accepted += u64::from(head.bytes());
         } else {
-            self.ledger.packets.free(place);
+            self.ledger.packets.remove(place);
         }
         self.waiting = queue.waiting();
         self.advance(wire, now);
@@ -310,11 +310,15 @@ impl<P: Packet> NearEnd<P> {
     }
 
     /// Moves packets whose service has begun by `now` from the `PacketQueue` to the wire.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, wire: &mut Wire<P>, now: Time) {
-        if self.free_at > now {
-            return;
+        if self.free_at <= now && self.waiting.packets > 0 {
+            self.serve_kept(wire, now);
         }
+    }
+
+    #[inline(never)]
+    fn serve_kept(&mut self, wire: &mut Wire<P>, now: Time) {
         while self.free_at <= now && self.waiting.packets > 0 {
             if self.server.is_some() {
                 self.follow_schedule(self.free_at);
@@ -323,7 +327,7 @@ impl<P: Packet> NearEnd<P> {
             let place = queue.dequeue(self.free_at, &mut self.ledger);
             self.waiting = queue.waiting();
             let Some(place) = place else { return };
-            let Queued { arrived, ref head, .. } = *self.ledger.packets.at(place);
+            let (&Queued { arrived, ref head, .. }, rest) = self.ledger.packets.remove(place);
             let start = self.free_at;
             let bytes = head.bytes();
             let (finish, free_at) = if let Some(server) = &mut self.server {
@@ -335,13 +339,12 @@ impl<P: Packet> NearEnd<P> {
                 (finish, finish)
             };
             self.statistics.record(start.since(arrived), arrived);
-            if self.ledger.is_earlier(arrived) {
+            if arrived < self.ledger.first {
                 wire.earlier.push(self.entered);
             }
             (self.free_at, self.next_start, self.service_rate) = (free_at, finish, self.config.rate);
             self.entered += 1;
-            wire.push(finish, head, self.ledger.packets.rest(place));
-            self.ledger.packets.free(place);
+            wire.push(finish, head, rest);
         }
     }
 
