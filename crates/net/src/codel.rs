@@ -40,50 +40,51 @@ impl Parameters for Codel {
     }
 }
 
-/// CoDel's state for one queue.
+/// CoDel's state for one queue. Its parameters are stored once for all queues of a link: this makes the state of each small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
-    codel: Codel,
     /// The time at which the delay will have been above the target for an interval.
     first_above: Option<Time>,
     drop_next: Time,
-    count: u64,
-    last_count: u64,
-    dropping: bool,
+    count: u32,
+    last_count: u32,
     /// The largest packet seen: no packet is dropped from a queue of at most this size.
-    max_packet: u64,
+    max_packet: u32,
+    dropping: bool,
 }
 
 impl Control {
-    pub fn new(codel: Codel) -> Self {
-        Self { codel, ..Self::default() }
-    }
-
     /// Section 5.6: the next drop comes after an interval divided by the square root of the number of drops.
-    fn after(&self, time: Time) -> Time {
-        time.saturating_add(self.codel.interval.mul_f64(1.0 / (self.count as f64).sqrt()))
+    fn after(&self, codel: &Codel, time: Time) -> Time {
+        time.saturating_add(codel.interval.mul_f64(1.0 / f64::from(self.count).sqrt()))
     }
 
     /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
     #[inline(always)]
-    fn take<P: Packet>(&mut self, queue: &mut Packets, now: Time, store: &Store<P>) -> Option<(u32, bool)> {
+    fn take<P: Packet>(
+        &mut self,
+        codel: &Codel,
+        queue: &mut Packets,
+        now: Time,
+        store: &Store<P>,
+    ) -> Option<(u32, bool)> {
         let Some(place) = queue.pop(store) else {
             self.first_above = None;
             return None;
         };
         let stored = store.at(place);
-        self.max_packet = self.max_packet.max(u64::from(stored.head.bytes()));
-        if now.since(stored.arrived) < self.codel.target || queue.waiting.bytes <= self.max_packet {
+        self.max_packet = self.max_packet.max(stored.head.bytes());
+        if now.since(stored.arrived) < codel.target || queue.waiting.bytes <= u64::from(self.max_packet) {
             self.first_above = None;
             return Some((place, false));
         }
-        let due = *self.first_above.get_or_insert_with(|| now.saturating_add(self.codel.interval));
+        let due = *self.first_above.get_or_insert_with(|| now.saturating_add(codel.interval));
         Some((place, now >= due))
     }
 
     /// Signals congestion to a packet's sender; returns true if the packet was marked and is forwarded.
-    fn notify<P: Packet>(&self, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
-        if self.codel.ecn && ledger.packets.at(place).head.ecn() != Ecn::NotCapable {
+    fn notify<P: Packet>(codel: &Codel, place: u32, now: Time, ledger: &mut Ledger<P>) -> bool {
+        if codel.ecn && ledger.packets.at(place).head.ecn() != Ecn::NotCapable {
             ledger.mark(place);
             return true;
         }
@@ -95,11 +96,12 @@ impl Control {
     #[inline(always)]
     pub fn dequeue<P: Packet>(
         &mut self,
+        codel: &Codel,
         queue: &mut Packets,
         now: Time,
         ledger: &mut Ledger<P>,
     ) -> Option<u32> {
-        let Some((mut place, mut may_drop)) = self.take(queue, now, &ledger.packets) else {
+        let Some((mut place, mut may_drop)) = self.take(codel, queue, now, &ledger.packets) else {
             self.dropping = false;
             return None;
         };
@@ -109,31 +111,31 @@ impl Control {
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if self.notify(place, now, ledger) {
-                    self.drop_next = self.after(self.drop_next);
+                if Self::notify(codel, place, now, ledger) {
+                    self.drop_next = self.after(codel, self.drop_next);
                     break;
                 }
-                let Some(next) = self.take(queue, now, &ledger.packets) else {
+                let Some(next) = self.take(codel, queue, now, &ledger.packets) else {
                     self.dropping = false;
                     return None;
                 };
                 (place, may_drop) = next;
                 if may_drop {
-                    self.drop_next = self.after(self.drop_next);
+                    self.drop_next = self.after(codel, self.drop_next);
                 } else {
                     self.dropping = false;
                 }
             }
         } else if may_drop {
-            let marked = self.notify(place, now, ledger);
+            let marked = Self::notify(codel, place, now, ledger);
             self.dropping = true;
             let delta = self.count.saturating_sub(self.last_count);
-            let recently = now.since(self.drop_next) < self.codel.interval * MEMORY_INTERVALS;
+            let recently = now.since(self.drop_next) < codel.interval * MEMORY_INTERVALS;
             self.count = if delta > 1 && recently { delta } else { 1 };
-            self.drop_next = self.after(now);
+            self.drop_next = self.after(codel, now);
             self.last_count = self.count;
             if !marked {
-                let Some(next) = self.take(queue, now, &ledger.packets) else {
+                let Some(next) = self.take(codel, queue, now, &ledger.packets) else {
                     self.dropping = false;
                     return None;
                 };
@@ -163,14 +165,14 @@ mod tests {
     /// Times in milliseconds at which packets are dropped, if each has waited for `delay` and one is served
     /// each millisecond.
     fn drops(delay: impl Fn(u64) -> u64, until: u64, ecn: Ecn) -> (Vec<u64>, u64) {
-        let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
+        let (mut control, mut ledger) = (Control::default(), Ledger::new());
         let mut times = Vec::new();
         for t in 1000..1000 + until {
             let now = Time::from_millis(t);
             let arrived = now - Time::from_millis(delay(t));
             let mut queue = packets(20, ecn, arrived, &mut ledger);
             let before = ledger.counters.dropped_early + ledger.counters.marked;
-            assert!(control.dequeue(&mut queue, now, &mut ledger).is_some());
+            assert!(control.dequeue(&Codel::default(), &mut queue, now, &mut ledger).is_some());
             let told = ledger.counters.dropped_early + ledger.counters.marked - before;
             times.extend(std::iter::repeat_n(t - 1000, told as usize));
         }
@@ -204,10 +206,12 @@ mod tests {
 
     #[test]
     fn the_last_packet_is_never_dropped() {
-        let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
+        let (mut control, mut ledger) = (Control::default(), Ledger::new());
         for t in 1..1000 {
             let mut queue = packets(1, Ecn::NotCapable, Time::ZERO, &mut ledger);
-            assert!(control.dequeue(&mut queue, Time::from_millis(t), &mut ledger).is_some());
+            assert!(
+                control.dequeue(&Codel::default(), &mut queue, Time::from_millis(t), &mut ledger).is_some()
+            );
         }
         assert_eq!(ledger.counters.dropped, 0);
     }

@@ -65,6 +65,7 @@ pub(crate) fn hash(flow: u64, perturbation: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+#[derive(Clone, Default)]
 struct Flow {
     packets: Packets,
     control: Control,
@@ -80,24 +81,20 @@ pub(crate) struct FqCodelState {
     old: VecDeque<u32>,
     pub waiting: Waiting,
     limit: Limit,
+    codel: Codel,
     quantum: i64,
     perturbation: u64,
 }
 
 impl FqCodelState {
     pub fn new(config: &FqCodel, limit: Limit, seed: Seed, index: u64) -> Self {
-        let flow = || Flow {
-            packets: Packets::default(),
-            control: Control::new(config.codel()),
-            deficit: 0,
-            listed: false,
-        };
         Self {
-            flows: (0..config.flows).map(|_| flow()).collect(),
+            flows: vec![Flow::default(); config.flows as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
             waiting: Waiting::default(),
             limit,
+            codel: config.codel(),
             quantum: i64::from(config.quantum),
             perturbation: seed.stream("hash of flows on link", index).random(),
         }
@@ -166,7 +163,7 @@ impl FqCodelState {
                 continue;
             }
             let before = flow.packets.waiting;
-            let place = flow.control.dequeue(&mut flow.packets, now, ledger);
+            let place = flow.control.dequeue(&self.codel, &mut flow.packets, now, ledger);
             self.waiting.packets -= before.packets - flow.packets.waiting.packets;
             self.waiting.bytes -= before.bytes - flow.packets.waiting.bytes;
             if let Some(place) = place {

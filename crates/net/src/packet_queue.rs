@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use elephan_units::{Rate, Seed, Time};
 
 use crate::class_states::{ClassCounters, ClassQueue};
-use crate::codel::Control;
+use crate::codel::{Codel, Control};
 use crate::drr::DrrState;
 use crate::fq_codel::FqCodelState;
 use crate::ledger::{Ledger, Reason};
@@ -138,7 +138,7 @@ pub(crate) struct Fifo {
     packets: Packets,
     limit: Limit,
     aqm: Option<Box<EnqueueAqm>>,
-    codel: Option<Box<Control>>,
+    codel: Option<Box<(Codel, Control)>>,
     /// The waiting time of the last packet served, and when the last of all was taken.
     last_delay: Time,
     emptied: Time,
@@ -147,7 +147,7 @@ pub(crate) struct Fifo {
 impl Fifo {
     fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         let codel = match queue {
-            Queue::Codel(codel) => Some(Box::new(Control::new(*codel))),
+            Queue::Codel(codel) => Some(Box::new((*codel, Control::default()))),
             _ => None,
         };
         Self {
@@ -184,8 +184,8 @@ impl Fifo {
 
     #[inline(always)]
     fn dequeue<P: Packet>(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<u32> {
-        let place = match &mut self.codel {
-            Some(codel) => codel.dequeue(&mut self.packets, now, ledger),
+        let place = match self.codel.as_deref_mut() {
+            Some((codel, control)) => control.dequeue(codel, &mut self.packets, now, ledger),
             None => self.packets.pop(&ledger.packets),
         };
         if self.packets.waiting.packets == 0 {
