@@ -7,7 +7,7 @@ use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
 
 /// What every packet has.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The header of its segment.
     pub header: Header,

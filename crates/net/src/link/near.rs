@@ -121,8 +121,9 @@ impl<P: Packet> NearEnd<P> {
         if !self.is_plain {
             return self.send_any(*packet.head(), packet.rest(), wire, now);
         }
+        let last = self.free_at;
         let Some(finish) = self.offer(packet.head().bytes(), now) else { return false };
-        wire.push(finish, packet.head(), packet.rest());
+        wire.push(last, finish, packet.head(), packet.rest());
         true
     }
 
@@ -244,8 +245,9 @@ impl<P: Packet> NearEnd<P> {
         if !self.has_room(bytes, now) {
             return false;
         }
+        let last = self.free_at;
         let finish = self.accept(bytes, now);
-        wire.push(finish, &head, rest);
+        wire.push(last, finish, &head, rest);
         true
     }
 
@@ -342,9 +344,9 @@ impl<P: Packet> NearEnd<P> {
             if arrived < self.ledger.first {
                 wire.earlier.push(self.entered);
             }
+            wire.push(self.next_start, finish, head, rest);
             (self.free_at, self.next_start, self.service_rate) = (free_at, finish, self.config.rate);
             self.entered += 1;
-            wire.push(finish, head, rest);
         }
     }
 

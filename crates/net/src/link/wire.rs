@@ -57,13 +57,17 @@ impl<P: Packet> Wire<P> {
         runs.map(|run| run.times.count() as usize).sum()
     }
 
-    /// Adds a packet.
+    /// Adds a packet; the last one on the wire was finished at `last`, if there is any.
     #[inline]
-    pub(super) fn push(&mut self, finish: Time, head: &P::Head, rest: Option<P::Rest>) {
-        if let Some(rest) = rest {
-            self.rests.push_back(rest);
+    pub(super) fn push(&mut self, last: Time, finish: Time, head: &P::Head, rest: Option<P::Rest>) {
+        let run = Run::new(finish, *head);
+        match rest {
+            None => self.push_run(last, run),
+            Some(rest) => {
+                self.rests.push_back(rest);
+                self.add(run);
+            }
         }
-        self.add(Run::new(finish, *head));
     }
 
     /// Adds packets without rests; the last packet on the wire was finished at `last`, if there is any.
@@ -85,13 +89,13 @@ impl<P: Packet> Wire<P> {
     }
 
     /// Adds the packet behind the last, which was finished at `last`, if the run of that can express when it is finished; returns
-    /// whether it can.
+    /// whether it can. There is a packet.
     #[inline(always)]
     pub(super) fn extend(&mut self, last: Time, finish: Time) -> bool {
         self.last_run().is_some_and(|run| run.times.extend(last, finish))
     }
 
-    /// The last run of a wire that is not empty.
+    /// The last run, if there is a packet, unless it is in a full chunk.
     #[inline(always)]
     fn last_run(&mut self) -> Option<&mut Run<P::Head>> {
         let chunk =
@@ -216,15 +220,15 @@ mod tests {
     use crate::testing::{Parcel, parcel};
     use proptest::prelude::*;
 
-    /// Packets without a rest may be sent as a run.
-    fn has_rest(id: u64) -> bool {
-        id.is_multiple_of(8)
+    /// When the packet before this one is finished.
+    fn before(id: u64) -> Time {
+        Time::from_picos(id.saturating_sub(1))
     }
 
     proptest! {
         #[test]
         fn packets_arrive_in_order_whenever_they_are_handed_over(
-            steps in prop::collection::vec((0usize..3, 1usize..200), 1..60),
+            steps in prop::collection::vec((0usize..4, 1usize..200), 1..60),
         ) {
             let (mut near, mut far): (Wire<Parcel>, Wire<Parcel>) = (Wire::default(), Wire::default());
             let (mut sent, mut handed, mut received) = (0u64, 0, 0);
@@ -232,18 +236,18 @@ mod tests {
                 match kind {
                     0 => for _ in 0..count {
                         let packet = parcel(sent);
-                        if has_rest(sent) {
-                            near.push(Time::from_picos(sent), &packet, packet.rest());
+                        near.push(before(sent), Time::from_picos(sent), &packet, packet.rest());
+                        sent += 1;
+                        while sent % 4 > 1 && near.extend(before(sent), Time::from_picos(sent)) {
                             sent += 1;
-                        } else {
-                            near.push_run(Time::from_picos(sent.saturating_sub(1)), Run::new(Time::from_picos(sent), packet));
-                            sent += 1;
-                            while sent % 4 > 1 && near.extend(Time::from_picos(sent - 1), Time::from_picos(sent)) {
-                                sent += 1;
-                            }
                         }
                     },
-                    1 => {
+                    1 => for _ in 0..count {
+                        let packet = parcel(sent);
+                        near.push(before(sent), Time::from_picos(sent), &packet, packet.rest());
+                        sent += 1;
+                    },
+                    2 => {
                         near.hand_over(&mut far);
                         prop_assert!(near.is_empty());
                         handed = sent;
