@@ -78,7 +78,7 @@ impl<Q: ClassQueue> ClassState<Q> {
         self.counters.dropped_earlier += ledger.earlier.dropped - before;
         let stored = ledger.packets.at(place?);
         if ledger.clearing {
-            self.counters.dropped_earlier += u64::from(ledger.is_earlier(stored.arrived));
+            self.counters.dropped_earlier += u64::from(stored.arrived < ledger.first);
             return place;
         }
         self.counters.served += 1;

@@ -38,10 +38,8 @@ impl<Q: ClassQueue> Queues<Q> {
         while waiting.fills(limit, bytes) {
             let more = queues[own].waiting.bytes + u64::from(bytes);
             let longest = queues.iter_mut().max_by_key(|queue| queue.waiting.bytes);
-            let last = longest
-                .filter(|longest| longest.waiting.bytes > more)
-                .and_then(|longest| longest.pop_back(&ledger.packets));
-            let Some(last) = last else {
+            let longest = longest.filter(|longest| longest.waiting.bytes > more);
+            let Some(last) = longest.and_then(|longest| longest.pop_back(&ledger.packets)) else {
                 ledger.counters.drop(Reason::Full);
                 return None;
             };

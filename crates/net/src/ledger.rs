@@ -99,12 +99,6 @@ impl<P: Packet> Ledger<P> {
         Self { counters, packets, first: Time::ZERO, earlier: counters, clearing: false, drops: None }
     }
 
-    /// Whether a packet that was offered at `arrived` was offered before the measuring window.
-    #[inline]
-    pub fn is_earlier(&self, arrived: Time) -> bool {
-        arrived < self.first
-    }
-
     /// Drops an accepted packet, which was taken out of its queue.
     pub fn discard(&mut self, place: u32, reason: Reason, now: Time) {
         let (stored, rest) = self.packets.remove(place);
