@@ -294,7 +294,7 @@ fn measured(
         recount(&mut flows, &reductions);
     }
     let outcome = Outcome {
-        summary: collector.finish(),
+        summary: collector.finish(plan.labels()),
         flows,
         crowds,
         streams,

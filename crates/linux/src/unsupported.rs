@@ -31,7 +31,7 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
     let events = !plan.trace.events || has_events;
     need(events, "trace.events".to_owned(), "false on the running kernel", &true);
     need(plan.trace.pcap.is_empty(), "trace.pcap".to_owned(), "no captures on a kernel", &"some");
-    let first = groups(plan).next().map(|(_, flow)| *flow.tcp).unwrap_or_default();
+    let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
     for (kind, flow) in groups(plan) {
         need(flow.host.is_none(), "host".to_owned(), "none on a kernel", &"one");
         let start = format!("\"{}\"", flow.slow_start.name);
@@ -47,7 +47,7 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
         need(is_fit, "tcp.packet".to_owned(), fits, &packet);
         let one =
             "one stack for everything on a kernel, apart from packet, initial_window, pacing and buffers";
-        let same = *flow.tcp == of_connection(first, &flow.tcp);
+        let same = flow.tcp == of_connection(first, &flow.tcp);
         need(same, format!("{kind}.tcp"), one, &"several");
     }
     mistakes

@@ -28,8 +28,8 @@ pub struct Setup {
     pub to: Time,
     /// Sampling interval.
     pub interval: Time,
-    /// The label and the round-trip time without queueing of each flow.
-    pub flows: Vec<(String, Time)>,
+    /// The round-trip time without queueing of each flow.
+    pub rtts: Vec<Time>,
     /// Rate of the bottleneck; `None` if it has none.
     pub bottleneck: Option<Rate>,
 }
@@ -148,9 +148,9 @@ pub struct Collector {
 impl Collector {
     /// A collector at time zero.
     pub fn new(setup: Setup) -> Self {
-        let longest = setup.flows.iter().map(|flow| flow.1).max().unwrap_or(Time::ZERO);
+        let longest = setup.rtts.iter().copied().max().unwrap_or(Time::ZERO);
         Self {
-            flows: vec![FlowRecord::default(); setup.flows.len()],
+            flows: vec![FlowRecord::default(); setup.rtts.len()],
             active: 0,
             epochs: Epochs::new(longest),
             streams: Vec::new(),
@@ -257,14 +257,15 @@ impl Collector {
         self.links.push(link);
     }
 
-    /// The summary.
-    pub fn finish(self) -> Summary {
+    /// The summary, where flows have these labels.
+    pub fn finish<'a>(self, labels: impl Iterator<Item = &'a str>) -> Summary {
         let span = self.setup.to.since(self.setup.from).secs_f64();
         let flows: Vec<FlowSummary> = self
             .flows
             .iter()
-            .zip(&self.setup.flows)
-            .map(|(record, flow)| self.flow(record, flow, span))
+            .zip(&self.setup.rtts)
+            .zip(labels)
+            .map(|((record, &rtt), label)| self.flow(record, label, rtt, span))
             .collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
         let aggregate = goodputs.iter().fold(0.0, |sum, goodput| sum + goodput);
@@ -274,7 +275,7 @@ impl Collector {
         let newest = (0..flows.len()).max_by_key(|&flow| (self.flows[flow].started, flow));
         let fair_share_s = newest.and_then(|flow| {
             let target = aggregate / flows.len() as f64;
-            self.converges(&self.flows[flow], self.setup.flows[flow].1, target)
+            self.converges(&self.flows[flow], self.setup.rtts[flow], target)
         });
         let mut links: Vec<LinkSummary> = Vec::new();
         let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, None);
@@ -347,16 +348,16 @@ impl Collector {
         formula::convergence(&self.rates(&record.deliveries), target, EPSILON, step, tau)
     }
 
-    fn flow(&self, record: &FlowRecord, (label, rtt): &(String, Time), span: f64) -> FlowSummary {
+    fn flow(&self, record: &FlowRecord, label: &str, rtt: Time, span: f64) -> FlowSummary {
         let (first, last) = (&record.first, &record.last);
         let goodput_bit_s = (last.delivered_bytes - first.delivered_bytes) as f64 * 8.0 / span;
         let measured = self.rates(&record.deliveries[record.before.min(record.deliveries.len())..]);
         FlowSummary {
-            label: label.clone(),
+            label: label.to_owned(),
             start_s: record.started.map(Time::secs_f64),
             goodput_bit_s,
             stability: finite(formula::stability(&measured)),
-            convergence_s: self.converges(record, *rtt, goodput_bit_s),
+            convergence_s: self.converges(record, rtt, goodput_bit_s),
             sent_bytes: last.sent_bytes - first.sent_bytes,
             retransmitted_bytes: last.retransmitted_bytes - first.retransmitted_bytes,
             cwnd_mean_segments: record.cwnds.value(),
@@ -390,7 +391,7 @@ mod tests {
             from: Time::from_secs(2),
             to: Time::from_secs(10),
             interval: Time::from_secs(1),
-            flows: vec![("a".into(), rtt), ("b".into(), rtt)],
+            rtts: vec![rtt; 2],
             bottleneck: None,
         })
     }
@@ -408,7 +409,7 @@ mod tests {
         let times = [(2000, 0), (3000, 0), (6000, 0), (6005, 1), (10_000, 0), (10_001, 0)];
         let every = times.map(|(ms, flow)| Reduction { at_ps: Time::from_millis(ms).picos(), flow });
         collector.reductions(&every);
-        let summary = collector.finish();
+        let summary = collector.finish(["a", "b"].into_iter());
         assert_eq!([0, 1].map(|flow: usize| summary.flows[flow].congestion_events), [3, 1]);
         // Three epochs: of the only active flow, of both, and of one of both.
         assert_eq!((summary.congestion_epochs, summary.synchronisation), (3, Some(2.5 / 3.0)));
@@ -439,7 +440,7 @@ mod tests {
                 collector.close_window(flow as u32, counters);
             }
         }
-        collector.finish()
+        collector.finish(["a", "b"].into_iter())
     }
 
     #[test]
@@ -466,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_run_without_flows_or_traffic_has_no_ratios() {
-        let summary = collector().finish();
+        let summary = collector().finish(["a", "b"].into_iter());
         assert_eq!(summary.goodput_bit_s, 0.0);
         assert_eq!((summary.fairness, summary.jain, summary.overhead_s_bit), (None, None, None));
         assert_eq!(summary.overhead_whole_s_bit, None);

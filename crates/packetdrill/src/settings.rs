@@ -377,7 +377,7 @@ pub fn stack(keys: &Keys, file: &str) -> Result<(Config, Controller), Error> {
         .and_then(|entry| entry.build(&flow.slow_start.settings()).ok())
         .expect("a plan names known slow starts with settings in range");
     let window = f64::from(flow.tcp.initial_window);
-    Ok((*flow.tcp, Controller::new(algorithm, start, flow.tcp.quantisation, window)))
+    Ok((flow.tcp, Controller::new(algorithm, start, flow.tcp.quantisation, window)))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ fn facts(plan: &Plan) -> Value {
     let constant = constant.filter(|datagrams| matches!(datagrams.pattern, Pattern::Constant));
     let base_rtt = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
     json!({
-        "labels": plan.flows.iter().map(|flow| &flow.label).collect::<Vec<_>>(),
+        "labels": plan.labels().collect::<Vec<_>>(),
         "starts_s": starts.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
         "routes": routes.collect::<Vec<_>>(),

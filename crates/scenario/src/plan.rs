@@ -1,6 +1,7 @@
 //! A scenario with nothing left to interpret: what an engine runs.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use elephan_metrics::Setup;
@@ -54,9 +55,14 @@ impl Plan {
             from: self.measure.from,
             to: self.measure.to,
             interval: self.measure.interval,
-            flows: self.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
+            rtts: self.flows.iter().map(|flow| flow.rtt).collect(),
             bottleneck: self.links[self.bottleneck as usize].config.rate,
         }
+    }
+
+    /// The label of each flow.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.flows.iter().map(|flow| flow.label.as_str())
     }
 
     /// Every propagation delay that a link gets during the run.
@@ -104,22 +110,19 @@ impl Plan {
     /// net/ipv4/tcp_input.c, `tcp_init_buffer_space`). The first segment shows how much it is (net/ipv4/tcp_input.c, `tcp_measure_rcv_mss`), and the
     /// window grows to what is left.
     pub(crate) fn bound_growing_windows(&mut self) {
-        let mut before: Option<Arc<Config>> = None;
+        // What the flow before had and got, for the same buffer: neighbours share it.
+        let mut before: Option<(Arc<FlowTable>, u64, Arc<FlowTable>)> = None;
         let (mut flows, mut crowds) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.crowds));
         for flow in flows.iter_mut().chain(crowds.iter_mut().map(|crowd| &mut crowd.flow)) {
             let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
             if grows && flow.tcp.receive_buffer.is_none() {
                 let first = self.buffer(flow);
-                let bounded = Config {
-                    first_receive_window: Some(Bytes::new(first - u64::from(flow.tcp.mss()))),
-                    receive_buffer: Some(Bytes::new(elephan_tcp::window_of_memory(
-                        2 * first,
-                        flow.tcp.mss(),
-                    ))),
-                    ..*flow.tcp
-                };
-                flow.tcp = before.filter(|before| **before == bounded).unwrap_or_else(|| Arc::new(bounded));
-                before = Some(Arc::clone(&flow.tcp));
+                let same = before
+                    .take()
+                    .filter(|(table, buffer, _)| Arc::ptr_eq(table, &flow.table) && *buffer == first);
+                let bounded =
+                    same.map_or_else(|| Arc::new(flow.table.bounded(first)), |(.., bounded)| bounded);
+                before = Some((std::mem::replace(&mut flow.table, Arc::clone(&bounded)), first, bounded));
             }
         }
         (self.flows, self.crowds) = (flows, crowds);
@@ -176,25 +179,48 @@ pub struct ReplayStep {
     pub loss: Option<Loss>,
 }
 
-/// A flow.
+/// A flow. A million of one table have one [`FlowTable`].
 #[derive(Clone, Debug)]
 pub struct Flow {
+    /// What it has in common with the flows of its table.
+    pub table: Arc<FlowTable>,
+    /// Route of data, an index into [`Plan::routes`].
+    pub forward: u32,
+    /// Route of acknowledgments.
+    pub reverse: u32,
+}
+
+impl Flow {
+    /// The flows of a table on their routes, forward and back.
+    pub(crate) fn on(routes: &[[u32; 2]], table: FlowTable) -> impl Iterator<Item = Self> {
+        let table = Arc::new(table);
+        routes.iter().map(move |&[forward, reverse]| Self { table: Arc::clone(&table), forward, reverse })
+    }
+}
+
+impl Deref for Flow {
+    type Target = FlowTable;
+
+    fn deref(&self) -> &FlowTable {
+        &self.table
+    }
+}
+
+/// What the flows of one table of the scenario have in common.
+#[derive(Clone, Debug)]
+pub struct FlowTable {
     /// What tables and plots call it.
     pub label: String,
     /// Name of the congestion control algorithm and its settings, all known and in range.
     pub cc: Cc,
     /// Name of the slow start and its settings.
     pub slow_start: Cc,
-    /// The TCP stack of both ends, which the flows of one table share.
-    pub tcp: Arc<Config>,
+    /// The TCP stack of both ends.
+    pub tcp: Config,
     /// The codepoint of its packets in both directions.
     pub dscp: u8,
     /// What sending costs its host; none where hosts are infinitely fast.
     pub host: Option<Host>,
-    /// Route of data, an index into [`Plan::routes`].
-    pub forward: u32,
-    /// Route of acknowledgments.
-    pub reverse: u32,
     /// Round-trip time without queueing and serialisation.
     pub rtt: Time,
     /// Start time.
@@ -203,6 +229,17 @@ pub struct Flow {
     pub stop: Option<Time>,
     /// What it sends.
     pub demand: Demand,
+}
+
+impl FlowTable {
+    /// The same with a receive window that grows to what a socket with a buffer of `first` bytes can offer.
+    fn bounded(&self, first: u64) -> Self {
+        let mut table = self.clone();
+        let mss = table.tcp.mss();
+        table.tcp.first_receive_window = Some(Bytes::new(first - u64::from(mss)));
+        table.tcp.receive_buffer = Some(Bytes::new(elephan_tcp::window_of_memory(2 * first, mss)));
+        table
+    }
 }
 
 /// Many transfers of one kind between two places, each on a connection of its own.

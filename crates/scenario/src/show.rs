@@ -39,7 +39,7 @@ mod tests {
             let scenario = Scenario::from_toml(&text, "test", &[]).unwrap();
             let text = serde_json::to_string(&scenario.shown("test").unwrap()).unwrap();
             let again = Scenario::from_json(&text, "shown", &[]).unwrap();
-            let stack = |scenario: &Scenario| *scenario.resolve("test").unwrap().flows[0].tcp;
+            let stack = |scenario: &Scenario| scenario.resolve("test").unwrap().flows[0].tcp;
             assert_eq!(stack(&scenario), stack(&again), "{tcp}");
         }
     }
@@ -112,7 +112,7 @@ mod tests {
             let text = format!(
                 "duration = \"1 s\"\ntcp = {tcp}\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = \"reno\" }}]"
             );
-            *Scenario::from_toml(&text, "test", &[]).unwrap().resolve("test").unwrap().flows[0].tcp
+            Scenario::from_toml(&text, "test", &[]).unwrap().resolve("test").unwrap().flows[0].tcp
         };
         let found = stack("{ profile = \"linux-6\" }");
         // Without a buffer of its own the receive window begins a segment below four times what the path holds,

@@ -180,7 +180,7 @@ impl Record {
             from: Time::ZERO,
             to: end,
             interval: self.interval,
-            flows: labels.iter().map(|label| (label.clone(), rtt)).collect(),
+            rtts: vec![rtt; labels.len()],
             bottleneck: None,
         });
         let mut transfers = TransferTrace::default();
@@ -213,7 +213,7 @@ impl Record {
         let segments_delivered = sum(|info| u64::from(info.delivered));
         let most = self.connections.iter().max_by_key(|one| one.last.bytes_acked);
         let outcome = Outcome {
-            summary: collector.finish(),
+            summary: collector.finish(labels.iter().map(String::as_str)),
             flows,
             transfers,
             segments_delivered,

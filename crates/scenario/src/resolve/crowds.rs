@@ -7,7 +7,7 @@ use super::network::Network;
 use super::topology::Topology;
 use crate::error::Mistake;
 use crate::file::{ArrivalsFile, CrowdFile, Scenario, SizesFile};
-use crate::plan::{Crowd, Flow, Members};
+use crate::plan::{Crowd, Flow, FlowTable, Members};
 use crate::start::StartFile;
 
 impl Scenario {
@@ -25,13 +25,11 @@ impl Scenario {
             let start = self.start(start, common.stop, &key, network);
             let members = members(file, &key, network);
             let (Some((rtt, routes)), Some(tcp), Some(members)) = (placed, tcp, members) else { continue };
-            let flow = Flow {
+            let table = FlowTable {
                 label: common.label.unwrap_or(file.kind()).to_owned(),
                 cc: cc.0.clone(),
                 slow_start: slow_start.of(cc, &tcp),
-                tcp: tcp.into(),
-                forward: 0,
-                reverse: 0,
+                tcp,
                 rtt,
                 start,
                 stop: common.stop,
@@ -39,10 +37,7 @@ impl Scenario {
                 host: None,
                 dscp: common.dscp,
             };
-            crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {
-                flow: Flow { forward, reverse, ..flow.clone() },
-                members: members.clone(),
-            }));
+            crowds.extend(Flow::on(&routes, table).map(|flow| Crowd { flow, members: members.clone() }));
         }
         crowds
     }

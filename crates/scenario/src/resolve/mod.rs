@@ -23,7 +23,7 @@ use crate::document::positive;
 use crate::error::Error;
 use crate::estimate::{Estimate, Estimator};
 use crate::file::{Engine, FlowFile, Scenario, TraceFile, Transfers};
-use crate::plan::{Crowd, Flow, Measure, Plan, Stream, Trace};
+use crate::plan::{Crowd, Flow, FlowTable, Host, Measure, Plan, Stream, Trace};
 use crate::read::typed;
 use crate::start::StartFile;
 
@@ -134,13 +134,8 @@ impl Scenario {
                 continue;
             };
             let host = self.host(file, &key, &topology, network);
-            let Some(made) = self.flow(file, &key, rtt, network) else { continue };
-            flows.extend(routes.into_iter().map(|[forward, reverse]| Flow {
-                host,
-                forward,
-                reverse,
-                ..made.clone()
-            }));
+            let Some(table) = self.flow(file, &key, (rtt, host), network) else { continue };
+            flows.extend(Flow::on(&routes, table));
         }
         let crowds = self.crowds(&mut topology, network);
         let streams = self.streams(&mut topology, network);
@@ -149,8 +144,14 @@ impl Scenario {
 
     // ---- Flows ----
 
-    /// A flow without its routes.
-    fn flow(&self, file: &FlowFile, key: &str, rtt: Time, network: &mut Network) -> Option<Flow> {
+    /// What the flows of a table have in common, with their round-trip time and host.
+    fn flow(
+        &self,
+        file: &FlowFile,
+        key: &str,
+        (rtt, host): (Time, Option<Host>),
+        network: &mut Network,
+    ) -> Option<FlowTable> {
         let tcp = self.stack(&file.cc, &file.tcp, key, network)?;
         let start = self.start(file.start, file.stop, key, network);
         let demand = match (file.size, file.transfers) {
@@ -174,15 +175,13 @@ impl Scenario {
                 Demand::Transfers { size, count }
             }
         };
-        Some(Flow {
+        Some(FlowTable {
             label: file.label.clone().unwrap_or_else(|| registered::short(file.cc.0.name)),
             cc: file.cc.0.clone(),
             slow_start: file.slow_start.of(&file.cc, &tcp),
-            tcp: tcp.into(),
+            tcp,
             dscp: file.dscp.get(),
-            host: None,
-            forward: 0,
-            reverse: 0,
+            host,
             rtt,
             start,
             stop: file.stop,

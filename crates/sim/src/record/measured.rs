@@ -92,8 +92,8 @@ impl Measured {
     }
 
     /// The metrics of the run.
-    pub fn finish(self) -> Summary {
-        self.collector.finish()
+    pub fn finish(self, plan: &Plan) -> Summary {
+        self.collector.finish(plan.labels())
     }
 }
 

@@ -113,7 +113,7 @@ impl<'a> Record<'a> {
         // The summary needs its memory.
         drop(state.sites);
         Ok(Outcome {
-            summary: self.measured.finish(),
+            summary: self.measured.finish(self.plan),
             flows: self.samples.flows,
             crowds: self.samples.crowds,
             streams: self.samples.streams,
