@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use elephan_emulator::EVENTS;
 use elephan_linux::Measured;
-use elephan_metrics::trace::{EventTrace, FlowTrace, QueueTrace};
-use elephan_metrics::{Control, SoFar};
+use elephan_metrics::trace::{EventTrace, QueueTrace};
+use elephan_metrics::{Control, FlowSamples, SoFar};
 use elephan_net::Limit;
 use elephan_packetdrill::script::Script;
 use elephan_packetdrill::{Done, Judge, Judgement};
@@ -134,7 +134,7 @@ pub fn run(launch: &Launch, plan: &Plan, run: &Run, control: &dyn Control) -> Re
     let mut guest = Guest::start(launch, (memory(plan), seed), &Job::Run(run.clone()))?;
     let mut measured = guest.watch(&|| control.is_cancelled(), |guest, report| match report {
         Report::Progress(share) => {
-            let (flows, queues) = (&FlowTrace::default(), &QueueTrace::default());
+            let (flows, queues) = (&FlowSamples::default(), &QueueTrace::default());
             let goes_on = control.goes_on(&SoFar { now: Time::ZERO, share, flows, queues });
             if goes_on { Ok(None) } else { Err(Error::Cancelled) }
         }

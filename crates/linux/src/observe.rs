@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use elephan_metrics::trace::{
     CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace,
 };
-use elephan_metrics::{Collector, FlowCounters, FlowSample};
+use elephan_metrics::{Collector, FlowCounters, FlowSample, FlowSamples};
 use elephan_scenario::plan::Flow;
 use elephan_sys::{TcpInfo, tcp_info};
 use elephan_units::Time;
@@ -61,7 +61,7 @@ pub struct Sampler<'a> {
     known: Vec<Known>,
     infos: Vec<Option<TcpInfo>>,
     /// Samples, with the simulator's columns.
-    pub flows: FlowTrace,
+    pub flows: FlowSamples,
     /// Samples, with the kernel's own columns.
     pub kernel: KernelTrace,
     /// Transfers.
@@ -86,7 +86,7 @@ impl<'a> Sampler<'a> {
             collector: Collector::new(plan.setup()),
             known: vec![Known::default(); plan.flows.len()],
             infos: vec![None; plan.flows.len()],
-            flows: FlowTrace::default(),
+            flows: FlowSamples::default(),
             kernel: KernelTrace::default(),
             transfers: TransferTrace::default(),
             streams,
@@ -269,7 +269,7 @@ impl<'a> Sampler<'a> {
         let segments_delivered = groups(self.common.plan).zip(self.common.shared).map(segments).sum();
         Sampled {
             collector: self.collector,
-            flows: self.flows,
+            flows: self.flows.since(0),
             kernel: self.kernel,
             crowds: self.crowds.trace,
             streams: self.stream_samples.trace,

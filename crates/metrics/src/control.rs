@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use elephan_units::Time;
 
-use crate::trace::{FlowTrace, QueueTrace};
+use crate::FlowSamples;
+use crate::trace::QueueTrace;
 
 /// The caller's control of a run in progress.
 pub trait Control: Sync {
@@ -36,7 +37,7 @@ pub struct SoFar<'a> {
     /// Its share of the run's duration.
     pub share: f64,
     /// The samples of the flows so far.
-    pub flows: &'a FlowTrace,
+    pub flows: &'a FlowSamples,
     /// The samples of the links so far.
     pub queues: &'a QueueTrace,
 }

@@ -13,6 +13,7 @@ mod completions;
 mod control;
 mod epochs;
 pub mod field;
+mod flow_samples;
 pub mod formula;
 mod outcome;
 mod reception;
@@ -25,6 +26,7 @@ pub mod trace;
 pub use collector::{Collector, FlowCounters, FlowSample, HostCounters, LinkSample, Reduction, Setup};
 pub use completions::Completions;
 pub use control::{Control, SoFar, Uncontrolled};
+pub use flow_samples::FlowSamples;
 pub use outcome::Outcome;
 pub use reception::{Received, Reception};
 pub use summary::{

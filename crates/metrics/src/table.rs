@@ -159,6 +159,16 @@ macro_rules! table {
             pub fn push(&mut self, row: $row) {
                 $( self.$column.push(row.$column); )+
             }
+
+            /// Adds the rows of another table from `first` on.
+            pub fn append(&mut self, other: &Self, first: usize) {
+                $( self.$column.extend_from_slice(&other.$column[first..]); )+
+            }
+
+            /// Removes all rows, and keeps their memory.
+            pub fn clear(&mut self) {
+                $( self.$column.clear(); )+
+            }
         }
 
         impl $crate::table::Table for $table {

@@ -28,11 +28,11 @@ impl Control for Watched<'_> {
     fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
         let mut state = self.state.lock().expect("a single thread");
         let told = Python::attach(|py| {
-            let flows = live_rows(py, so_far.flows, state.0)?;
+            let flows = live_rows(py, &so_far.flows.since(state.0), 0)?;
             let queues = live_rows(py, so_far.queues, state.1)?;
             self.callback.call1(py, (so_far.now.secs_f64(), flows, queues))?.extract::<bool>(py)
         });
-        (state.0, state.1) = (so_far.flows.time_s.len(), so_far.queues.time_s.len());
+        (state.0, state.1) = (so_far.flows.rows(), so_far.queues.time_s.len());
         told.unwrap_or_else(|error| {
             state.2 = Some(error);
             false

@@ -16,10 +16,6 @@ use crate::state::State;
 use crate::state::connection::Transfer;
 use crate::state::slot::Slot;
 
-/// Memory for this number of flow samples is reserved in advance, 1.5 GB of address space; further samples
-/// make it grow.
-const MOST_ROWS_AT_FIRST: u64 = 1 << 24;
-
 /// Traces and metrics of a run.
 pub struct Record<'a> {
     plan: &'a Plan,
@@ -39,13 +35,11 @@ impl<'a> Record<'a> {
     /// The record of a run that has not begun.
     pub fn new(control: &'a dyn Control, state: &mut State<'a>) -> Self {
         let plan = state.plan;
-        let samples = plan.duration.picos() / plan.trace.interval.picos() + 1;
-        let rows = samples.saturating_mul(plan.flows.len() as u64).min(MOST_ROWS_AT_FIRST);
         let mut record = Self {
             plan,
             control,
             measured: Measured::new(plan),
-            samples: Samples::new(state, rows as usize),
+            samples: Samples::new(state),
             transfers: TransferTrace::default(),
             next_trace: Time::ZERO,
             next_sample: Time::ZERO,
@@ -110,11 +104,11 @@ impl<'a> Record<'a> {
         for link in links.links {
             self.measured.collector.link(link);
         }
-        // The summary needs its memory.
+        // The summary and the samples need its memory.
         drop(state.sites);
         Ok(Outcome {
             summary: self.measured.finish(self.plan),
-            flows: self.samples.flows,
+            flows: self.samples.flows.since(0),
             crowds: self.samples.crowds,
             streams: self.samples.streams,
             queues: links.queues,

@@ -1,6 +1,7 @@
 //! Samples of flows, crowds and streams, at equal intervals.
 
-use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, FlowTrace, StreamRow, StreamTrace, seconds};
+use elephan_metrics::FlowSamples;
+use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, StreamRow, StreamTrace, seconds};
 use elephan_units::Time;
 
 use crate::state::State;
@@ -8,7 +9,7 @@ use crate::state::State;
 /// Samples so far.
 pub struct Samples {
     /// Samples of the flows that have started.
-    pub flows: FlowTrace,
+    pub flows: FlowSamples,
     /// Samples of the crowds.
     pub crowds: CrowdTrace,
     /// Samples of the streams that have started.
@@ -23,10 +24,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Empty samples for `state`, with memory reserved for this number of flow samples.
-    pub fn new(state: &State<'_>, flow_rows: usize) -> Self {
+    /// Empty samples for `state`.
+    pub fn new(state: &State<'_>) -> Self {
         Self {
-            flows: FlowTrace::with_capacity(flow_rows),
+            flows: FlowSamples::default(),
             crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
             flow_bytes: vec![[0; 2]; state.plan.flows.len()],

@@ -1,0 +1,84 @@
+//! The samples of flows while they are taken.
+
+use crate::table::Table;
+use crate::trace::{FlowRow, FlowTrace};
+
+/// Number of rows that are packed at a time: enough for values to recur, and less than most runs have.
+const ROWS: usize = 1 << 14;
+
+/// The samples of flows while they are taken. A row of numbers takes 92 bytes, most of which are those of other rows: with many flows
+/// all but the last rows are packed, in a third of that, until the state of the connections is gone.
+#[derive(Debug, Default)]
+pub struct FlowSamples {
+    /// [`ROWS`] rows each.
+    packed: Vec<Box<[u8]>>,
+    last: FlowTrace,
+}
+
+impl FlowSamples {
+    /// Adds a row.
+    pub fn push(&mut self, row: FlowRow) {
+        self.last.push(row);
+        if self.last.rows() == ROWS {
+            let bytes = rmp_serde::to_vec(&self.last).expect("numbers");
+            self.packed.push(lz4_flex::compress_prepend_size(&bytes).into());
+            self.last.clear();
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.packed.len() * ROWS + self.last.rows()
+    }
+
+    /// The rows from `first` on.
+    pub fn since(&self, first: usize) -> FlowTrace {
+        let mut trace = FlowTrace::with_capacity(self.rows().saturating_sub(first));
+        for (part, begin) in self.packed.iter().zip((0..).step_by(ROWS)) {
+            if first < begin + ROWS {
+                let bytes = lz4_flex::decompress_size_prepended(part).expect("packed above");
+                let part: FlowTrace = rmp_serde::from_slice(&bytes).expect("packed above");
+                trace.append(&part, first.saturating_sub(begin));
+            }
+        }
+        trace.append(&self.last, first.saturating_sub(self.packed.len() * ROWS));
+        trace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_what_they_were_to_the_bit() {
+        let (mut samples, mut all) = (FlowSamples::default(), FlowTrace::default());
+        for number in 0..2 * ROWS as u32 + 100 {
+            let odd = f64::from(number).sqrt();
+            let row = FlowRow {
+                time_s: f64::from(number / 1000) * 0.1,
+                flow: number % 1000,
+                cwnd_segments: odd,
+                ssthresh_segments: if number.is_multiple_of(2) { f64::INFINITY } else { -0.0 },
+                srtt_s: if number.is_multiple_of(3) { f64::NAN } else { 1.0 / odd },
+                rto_s: 1.0,
+                pipe_bytes: u64::MAX,
+                goodput_bit_s: odd * 8.0,
+                receive_rate_bit_s: f64::NAN,
+                delivered_bytes: u64::from(number) << 20,
+                sent_bytes: u64::from(number) * 1448,
+                retransmits: 0,
+                timeouts: u32::MAX,
+                congestion_events: number,
+            };
+            samples.push(row);
+            all.push(row);
+        }
+        assert_eq!((samples.packed.len(), samples.rows()), (2, all.rows()));
+        for first in [0, 1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 50, all.rows()] {
+            let mut rest = FlowTrace::default();
+            rest.append(&all, first);
+            assert_eq!(samples.since(first), rest);
+        }
+    }
+}
