@@ -36,7 +36,13 @@ fn source(key: u128) -> usize {
 impl Events {
     /// A heap of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
-        let mut events = Self { heap: Vec::new(), places: Vec::new(), sources };
+        Self::with_room(sources, 0)
+    }
+
+    /// The same, with room for so many more.
+    pub fn with_room(sources: usize, more: usize) -> Self {
+        let room = sources + more + ARITY;
+        let mut events = Self { heap: Vec::with_capacity(room), places: Vec::with_capacity(room), sources };
         events.fill();
         events
     }

@@ -40,7 +40,16 @@ impl Runs {
 
     /// Removes the first run.
     pub fn pop_first(&mut self) -> Option<(u64, u64)> {
-        self.below.pop_first().or_else(|| self.last.take())
+        let Some(first) = self.below.pop_first() else { return self.last.take() };
+        self.give_back();
+        Some(first)
+    }
+
+    /// A map that has become empty keeps the memory of eleven runs.
+    fn give_back(&mut self) {
+        if self.below.is_empty() {
+            self.below = BTreeMap::new();
+        }
     }
 
     /// Removes everything below `from`.
@@ -152,6 +161,7 @@ impl Runs {
         }
         if last.is_some() || self.last.is_none() {
             self.below.remove(&merged.0);
+            self.give_back();
             self.last = Some(merged);
         } else {
             self.below.insert(merged.0, merged.1);

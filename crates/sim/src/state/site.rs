@@ -116,7 +116,7 @@ impl<'a> Site<'a> {
             hosts: Vec::new(),
             streams: plan.streams.iter().map(|_| None).collect(),
             receptions: plan.streams.iter().map(|_| None).collect(),
-            timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, first),
+            timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, (first, next)),
             handled: 0,
             last: 0,
             steps: Steps::default(),
@@ -144,6 +144,9 @@ impl<'a> Site<'a> {
     /// Makes a slot for a sender here. Its first connection begins at `start`.
     pub fn add_slot(&mut self, slot: u32, owner: Owner, start: Time) {
         let place = self.place(slot);
+        if self.slots.is_empty() {
+            self.slots.reserve_exact((self.next - self.first) as usize);
+        }
         while self.slots.len() <= place {
             self.slots.push(Slot::new(Owner::Flow));
         }
@@ -161,6 +164,9 @@ impl<'a> Site<'a> {
     /// Makes a slot for a receiver here.
     pub fn add_sink(&mut self, slot: u32, crowd: Option<u32>) {
         let place = self.place(slot);
+        if self.sinks.is_empty() {
+            self.sinks.reserve_exact((self.next - self.first) as usize);
+        }
         while self.sinks.len() <= place {
             self.sinks.push(Sink::new(None));
         }

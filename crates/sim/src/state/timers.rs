@@ -74,10 +74,11 @@ pub struct Timers {
 
 impl Timers {
     /// Timers for these numbers of streams, crowds and hosts, and for no slot yet of those from `first` on; none
-    /// is due.
-    pub fn new(streams: usize, crowds: usize, hosts: usize, first: u32) -> Self {
+    /// is due. There is room for the slots before `next`.
+    pub fn new(streams: usize, crowds: usize, hosts: usize, (first, next): (u32, u32)) -> Self {
         let order = Order::new(streams, crowds, hosts, first);
-        Self { events: Events::new(order.ends), order, ends: order.ends }
+        let room = 2 * (next - first) as usize;
+        Self { events: Events::with_room(order.ends, room), order, ends: order.ends }
     }
 
     /// Adds timers for the two ends of all slots up to this one.

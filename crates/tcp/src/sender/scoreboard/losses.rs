@@ -1,6 +1,9 @@
 //! Detects which segments are lost: RFC 6675's IsLost(), retransmissions that did not arrive, and the effect
 //! of a timeout.
 
+use std::collections::VecDeque;
+
+use super::burst::take_first;
 use super::record::{IN_FLIGHT_AGAIN, LOST, SACKED, is_later};
 use super::{DUP_THRESH, Scoreboard};
 
@@ -80,7 +83,7 @@ impl Scoreboard {
                 found = Some(transmission);
                 self.retransmission_is_lost(id);
             }
-            self.retransmissions.pop_front();
+            take_first(&mut self.retransmissions);
         }
         found
     }
@@ -119,7 +122,7 @@ impl Scoreboard {
         }
         self.losses = self.losses.wrapping_add(waited_for);
         self.count();
-        self.retransmissions.clear();
+        self.retransmissions = VecDeque::new();
         self.forget_lost_again();
         self.examined = self.next_id();
         self.retransmit_from = self.first;

@@ -19,7 +19,7 @@ use elephan_units::Time;
 
 use crate::runs::Runs;
 
-use burst::{Bursts, Removed};
+use burst::{Bursts, Removed, make_room, take_first};
 use record::{FIN, IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, SACKED};
 
 pub use record::{Record, is_later};
@@ -232,7 +232,7 @@ impl Scoreboard {
     /// Gives the next segment without a record one; returns whether there was any.
     fn record_next(&mut self) -> bool {
         let Some(next) = self.bursts.pop_front() else { return false };
-        burst::make_room(&mut self.records);
+        make_room(&mut self.records);
         self.records.push_back(next);
         true
     }
@@ -305,7 +305,7 @@ impl Scoreboard {
             if record.end() > offset {
                 break;
             }
-            if self.records.pop_front().is_none() {
+            if take_first(&mut self.records).is_none() {
                 self.bursts.pop_front();
             }
             delivered.cumulative += u64::from(record.len);

@@ -3,6 +3,7 @@
 use elephan_units::Time;
 
 use super::Scoreboard;
+use super::burst::make_room;
 use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, Record, SACKED};
 
 impl Scoreboard {
@@ -64,6 +65,7 @@ impl Scoreboard {
             self.pipe += u64::from(record.len);
         }
         if self.keeps_retransmissions {
+            make_room(&mut self.retransmissions);
             self.retransmissions.push_back((id, transmission));
         }
         record

@@ -7,6 +7,7 @@
 use elephan_units::Time;
 
 use super::Scoreboard;
+use super::burst::take_first;
 use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, Record, SACKED, is_later};
 
 /// What was found to be overdue.
@@ -59,7 +60,7 @@ impl Scoreboard {
                 self.mark_lost(id);
                 found.lost_again = Some(transmission);
             }
-            self.retransmissions.pop_front();
+            take_first(&mut self.retransmissions);
         }
         found
     }
