@@ -46,16 +46,19 @@ impl<'a> State<'a> {
         let network = Network::in_parts(plan, &partition.ends, follows);
         let crowds = Crowds::new(plan);
         let paths = network.paths();
-        let mut first = vec![crowds.next; partition.sites as usize];
+        // Of each site the first slot, and whether senders and receivers are there.
+        let mut slots = vec![(crowds.next, [false; 2]); partition.sites as usize];
         let firsts = plan.crowds.iter().zip(&crowds.all).map(|(crowd, made)| (&crowd.flow, made.first));
         for (flow, slot) in plan.flows.iter().zip(0..).chain(firsts) {
-            for site in sites_of(paths, flow) {
-                first[site as usize] = first[site as usize].min(slot);
+            for (end, site) in sites_of(paths, flow).into_iter().enumerate() {
+                let (first, here) = &mut slots[site as usize];
+                *first = slot.min(*first);
+                here[end] = true;
             }
         }
         let stacks = stacks(plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow)));
-        let sites = (0..).zip(first).map(|(site, first)| {
-            Site::new(plan, control, (paths.clone(), stacks.clone()), site, (first, crowds.next))
+        let sites = (0..).zip(slots).map(|(site, (first, here))| {
+            Site::new(plan, control, (paths.clone(), stacks.clone()), site, (first, crowds.next), here)
         });
         let ends = plan.flows.iter().map(|flow| sites_of(paths, flow)).collect();
         let mut state = Self { sites: sites.collect(), ends, plan, network, handled: 0 };

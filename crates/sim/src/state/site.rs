@@ -93,13 +93,14 @@ pub enum What {
 }
 
 impl<'a> Site<'a> {
-    /// An empty site, for slots from `first` on; `next` is the next new one.
+    /// An empty site, for slots from `first` on, of which senders and receivers may be `here`; `next` is the next new one.
     pub fn new(
         plan: &'a Plan,
         control: &'a dyn Control,
         (paths, stacks): (Arc<Paths>, Arc<[Arc<Stack>]>),
         number: u32,
         (first, next): (u32, u32),
+        here: [bool; 2],
     ) -> Self {
         let hosts = if plan.flows.iter().any(|flow| flow.host.is_some()) { plan.flows.len() } else { 0 };
         Self {
@@ -116,7 +117,7 @@ impl<'a> Site<'a> {
             hosts: Vec::new(),
             streams: plan.streams.iter().map(|_| None).collect(),
             receptions: plan.streams.iter().map(|_| None).collect(),
-            timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, (first, next)),
+            timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, (first, next), here),
             handled: 0,
             last: 0,
             steps: Steps::default(),

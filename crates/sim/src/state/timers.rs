@@ -3,7 +3,7 @@
 use elephan_network::Events;
 use elephan_units::Time;
 
-use crate::state::connection::RECEIVER;
+use crate::state::connection::{RECEIVER, SENDER};
 
 /// The kinds of timers. Of simultaneous timers the earlier kind in this list comes first, and of the same
 /// kind the lower number.
@@ -30,11 +30,21 @@ struct Order {
     ends: usize,
     /// The first slot.
     first: u32,
+    /// The first of the ends here, and how many others are: one or none.
+    end: usize,
+    others: usize,
 }
 
 impl Order {
-    fn new(streams: usize, crowds: usize, hosts: usize, first: u32) -> Self {
-        Self { arrivals: streams, hosts: streams + crowds, ends: streams + crowds + hosts, first }
+    fn new(streams: usize, crowds: usize, hosts: usize, first: u32, here: [bool; 2]) -> Self {
+        Self {
+            arrivals: streams,
+            hosts: streams + crowds,
+            ends: streams + crowds + hosts,
+            first,
+            end: if here[SENDER] { SENDER } else { RECEIVER },
+            others: usize::from(here[SENDER] && here[RECEIVER]),
+        }
     }
 
     /// The number of a timer.
@@ -44,7 +54,9 @@ impl Order {
             Timer::Stream(stream) => stream as usize,
             Timer::Arrival(crowd) => self.arrivals + crowd as usize,
             Timer::Host(flow) => self.hosts + flow as usize,
-            Timer::End(slot, end) => self.ends + 2 * (slot - self.first) as usize + end,
+            Timer::End(slot, end) => {
+                self.ends + (((slot - self.first) as usize) << self.others) + end - self.end
+            }
         }
     }
 
@@ -53,7 +65,7 @@ impl Order {
     fn unpack(self, number: usize) -> Timer {
         if number >= self.ends {
             let end = number - self.ends;
-            Timer::End(self.first + (end / 2) as u32, end % 2)
+            Timer::End(self.first + (end >> self.others) as u32, self.end + (end & self.others))
         } else if number >= self.hosts {
             Timer::Host((number - self.hosts) as u32)
         } else if number >= self.arrivals {
@@ -74,16 +86,22 @@ pub struct Timers {
 
 impl Timers {
     /// Timers for these numbers of streams, crowds and hosts, and for no slot yet of those from `first` on; none
-    /// is due. There is room for the slots before `next`.
-    pub fn new(streams: usize, crowds: usize, hosts: usize, (first, next): (u32, u32)) -> Self {
-        let order = Order::new(streams, crowds, hosts, first);
-        let room = 2 * (next - first) as usize;
+    /// is due. There is room for the slots before `next`. Of senders and receivers only those have timers that are `here`.
+    pub fn new(
+        streams: usize,
+        crowds: usize,
+        hosts: usize,
+        (first, next): (u32, u32),
+        here: [bool; 2],
+    ) -> Self {
+        let order = Order::new(streams, crowds, hosts, first, here);
+        let room = ((next - first) as usize) << order.others;
         Self { events: Events::with_room(order.ends, room), order, ends: order.ends }
     }
 
-    /// Adds timers for the two ends of all slots up to this one.
+    /// Adds timers for the ends of all slots up to this one.
     pub fn reach(&mut self, slot: u32) {
-        let last = self.order.pack(Timer::End(slot, RECEIVER));
+        let last = self.order.pack(Timer::End(slot, self.order.end)) + self.order.others;
         while self.ends <= last {
             self.ends = self.events.add() + 1;
         }
@@ -111,16 +129,18 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::connection::SENDER;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn a_number_stands_for_one_timer_and_keeps_the_order(
             streams in 0usize..4, crowds in 0usize..4, hosts in 0usize..4, first in 0u32..3, slots in 0u32..4,
+            here in prop::sample::select(vec![[true, false], [false, true], [true, true]]),
         ) {
-            let order = Order::new(streams, crowds, hosts, first);
-            let ends = (first..first + slots).flat_map(|slot| [Timer::End(slot, SENDER), Timer::End(slot, RECEIVER)]);
+            let order = Order::new(streams, crowds, hosts, first, here);
+            let ends = (first..first + slots).flat_map(|slot| {
+                [SENDER, RECEIVER].into_iter().filter(move |&end| here[end]).map(move |end| Timer::End(slot, end))
+            });
             let timers: Vec<Timer> = (0..streams as u32).map(Timer::Stream)
                 .chain((0..crowds as u32).map(Timer::Arrival))
                 .chain((0..hosts as u32).map(Timer::Host))

@@ -36,7 +36,7 @@ pub struct Removed {
 pub fn make_room<T>(queue: &mut VecDeque<T>) {
     #[cold]
     fn grow<T>(queue: &mut VecDeque<T>) {
-        queue.reserve_exact((queue.len() / 2).max(4));
+        queue.reserve_exact((queue.len() / 2).max(2));
     }
     if queue.len() == queue.capacity() {
         grow(queue);
