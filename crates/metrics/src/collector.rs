@@ -14,8 +14,6 @@ const EPSILON: f64 = 0.8;
 /// proportional to the path's delay and leaves the constant open; 25 are two seconds at 82 ms, less than any
 /// epoch of the published paths.
 const SHORT_TERM_RTTS: f64 = 25.0;
-/// Memory for this number of samples of a flow is reserved when it starts; further samples make it grow.
-const MOST_SAMPLES_AT_FIRST: u64 = 1 << 12;
 /// A link may exceed its rate by one packet, whose service began before the rate fell.
 const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
 
@@ -105,10 +103,9 @@ struct FlowRecord {
     last: FlowCounters,
     /// Bytes delivered at the last sample.
     sampled_bytes: u64,
-    /// Bytes delivered in each sampling interval, from the flow's start on.
-    deliveries: Vec<f32>,
-    /// Number of these samples before the measuring window.
-    before: usize,
+    /// Number of samples, from the flow's start on, and of those before the measuring window.
+    samples: u32,
+    before: u32,
     cwnds: Mean,
     srtts: Mean,
 }
@@ -137,6 +134,8 @@ impl Mean {
 pub struct Collector {
     setup: Setup,
     flows: Vec<FlowRecord>,
+    /// Bytes delivered in a sampling interval, from the flow's start on: first those of each flow's first, and so on.
+    deliveries: Vec<Box<[f32]>>,
     active: usize,
     epochs: Epochs,
     streams: Vec<StreamSummary>,
@@ -151,6 +150,7 @@ impl Collector {
         let longest = setup.rtts.iter().copied().max().unwrap_or(Time::ZERO);
         Self {
             flows: vec![FlowRecord::default(); setup.rtts.len()],
+            deliveries: Vec::new(),
             active: 0,
             epochs: Epochs::new(longest),
             streams: Vec::new(),
@@ -173,8 +173,6 @@ impl Collector {
         if record.started.is_none() {
             record.started = Some(now);
             self.active += 1;
-            let samples = self.setup.to.since(now).picos() / self.setup.interval.picos().max(1) + 1;
-            record.deliveries.reserve_exact(samples.min(MOST_SAMPLES_AT_FIRST) as usize);
         }
     }
 
@@ -215,7 +213,7 @@ impl Collector {
     pub fn open_window(&mut self, flow: u32, counters: FlowCounters) {
         let record = &mut self.flows[flow as usize];
         record.first = counters;
-        record.before = record.deliveries.len();
+        record.before = record.samples;
     }
 
     /// A flow's counters at the end of the measuring window.
@@ -227,12 +225,18 @@ impl Collector {
     pub fn sample(&mut self, flow: u32, sample: &FlowSample, now: Time) {
         // A sample is a state, not an event: the samples at both ends belong to the window.
         let within = self.setup.from <= now && now <= self.setup.to;
+        let flows = self.flows.len();
         let record = &mut self.flows[flow as usize];
         // A flow that starts at this sample has had no time to deliver anything.
         if record.started.is_none_or(|started| started >= now) {
             return;
         }
-        record.deliveries.push((sample.delivered_bytes - record.sampled_bytes) as f32);
+        let number = record.samples as usize;
+        if number == self.deliveries.len() {
+            self.deliveries.push(vec![0.0; flows].into());
+        }
+        self.deliveries[number][flow as usize] = (sample.delivered_bytes - record.sampled_bytes) as f32;
+        record.samples += 1;
         record.sampled_bytes = sample.delivered_bytes;
         if within && sample.cwnd > 0.0 {
             record.cwnds.add(sample.cwnd);
@@ -260,13 +264,8 @@ impl Collector {
     /// The summary, where flows have these labels.
     pub fn finish<'a>(self, labels: impl Iterator<Item = &'a str>) -> Summary {
         let span = self.setup.to.since(self.setup.from).secs_f64();
-        let flows: Vec<FlowSummary> = self
-            .flows
-            .iter()
-            .zip(&self.setup.rtts)
-            .zip(labels)
-            .map(|((record, &rtt), label)| self.flow(record, label, rtt, span))
-            .collect();
+        let flows: Vec<FlowSummary> =
+            (0..self.flows.len()).zip(labels).map(|(flow, label)| self.flow(flow, label, span)).collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
         let aggregate = goodputs.iter().fold(0.0, |sum, goodput| sum + goodput);
         let shares: Vec<(u64, u64)> =
@@ -275,7 +274,7 @@ impl Collector {
         let newest = (0..flows.len()).max_by_key(|&flow| (self.flows[flow].started, flow));
         let fair_share_s = newest.and_then(|flow| {
             let target = aggregate / flows.len() as f64;
-            self.converges(&self.flows[flow], self.setup.rtts[flow], target)
+            self.converges(flow, target)
         });
         let mut links: Vec<LinkSummary> = Vec::new();
         let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, None);
@@ -337,27 +336,30 @@ impl Collector {
         finite(formula::overhead(&shares, delivered as f64 * 8.0 / self.setup.to.since(began).secs_f64()))
     }
 
-    fn rates(&self, deliveries: &[f32]) -> Vec<f64> {
+    /// The rates of a flow in its sampling intervals, without the first `before` of them.
+    fn rates(&self, flow: usize, before: u32) -> Vec<f64> {
         let interval = self.setup.interval.secs_f64();
-        deliveries.iter().map(|&bytes| f64::from(bytes) * 8.0 / interval).collect()
+        let samples = &self.deliveries[before as usize..self.flows[flow].samples as usize];
+        samples.iter().map(|of_flows| f64::from(of_flows[flow]) * 8.0 / interval).collect()
     }
 
-    fn converges(&self, record: &FlowRecord, rtt: Time, target: f64) -> Option<f64> {
+    fn converges(&self, flow: usize, target: f64) -> Option<f64> {
         let step = self.setup.interval.secs_f64();
-        let tau = (SHORT_TERM_RTTS * rtt.secs_f64()).max(step);
-        formula::convergence(&self.rates(&record.deliveries), target, EPSILON, step, tau)
+        let tau = (SHORT_TERM_RTTS * self.setup.rtts[flow].secs_f64()).max(step);
+        formula::convergence(&self.rates(flow, 0), target, EPSILON, step, tau)
     }
 
-    fn flow(&self, record: &FlowRecord, label: &str, rtt: Time, span: f64) -> FlowSummary {
+    fn flow(&self, number: usize, label: &str, span: f64) -> FlowSummary {
+        let record = &self.flows[number];
         let (first, last) = (&record.first, &record.last);
         let goodput_bit_s = (last.delivered_bytes - first.delivered_bytes) as f64 * 8.0 / span;
-        let measured = self.rates(&record.deliveries[record.before.min(record.deliveries.len())..]);
+        let measured = self.rates(number, record.before);
         FlowSummary {
             label: label.to_owned(),
             start_s: record.started.map(Time::secs_f64),
             goodput_bit_s,
             stability: finite(formula::stability(&measured)),
-            convergence_s: self.converges(record, rtt, goodput_bit_s),
+            convergence_s: self.converges(number, goodput_bit_s),
             sent_bytes: last.sent_bytes - first.sent_bytes,
             retransmitted_bytes: last.retransmitted_bytes - first.retransmitted_bytes,
             cwnd_mean_segments: record.cwnds.value(),

@@ -295,7 +295,7 @@ fn send_burst(
     let endpoint = &half.endpoint;
     let is_done = burst.is_all
         && steps.are_left()
-        && endpoint.reductions() == connection.reductions
+        && endpoint.reductions() == u64::from(connection.reductions)
         && !endpoint.is_finished();
     if is_done {
         let due = connection.due();

@@ -61,7 +61,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         };
         let flow = self.site.plan_of(slot, owner.crowd());
         let start = self.site.paths.start(flow.forward);
-        let transfer = Transfer { number, size, opened_at: now };
+        let transfer = size.map(|size| Transfer { number, size, opened_at: now });
         let stack = self.site.stack_of(slot, owner.crowd());
         let connection = Sending::new(flow, stack, (slot, opened), transfer, start, self.site.plan.seed);
         self.site.slot(slot).connection = Some(Box::new(connection));
@@ -83,11 +83,11 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let closed = connection.half.endpoint.peer_is_finished();
         if !connection.is_finished {
             connection.is_finished = true;
-            let transfer = connection.transfer;
-            match owner {
-                Owner::Flow if transfer.size.is_some() => self.report(Report::Finished(slot, transfer)),
-                Owner::Flow => {}
-                Owner::User { crowd, .. } | Owner::Arrival { crowd } => {
+            let transfer = connection.transfer.as_deref().copied();
+            match (owner, transfer) {
+                (_, None) => {}
+                (Owner::Flow, Some(transfer)) => self.report(Report::Finished(slot, transfer)),
+                (Owner::User { crowd, .. } | Owner::Arrival { crowd }, Some(transfer)) => {
                     let mut page = None;
                     if let Some(crowd) = &mut self.site.crowds[crowd as usize] {
                         crowd.finished += 1;

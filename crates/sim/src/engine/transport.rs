@@ -76,8 +76,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let sender = &connection.half.endpoint;
         let ends = sender.is_finished();
         let reductions = sender.reductions();
-        if reductions > connection.reductions {
-            connection.reductions = reductions;
+        if reductions > u64::from(connection.reductions) {
+            connection.reductions = reductions as u32;
             if (number as usize) < self.site.plan.flows.len() {
                 self.report(Report::Congestion(number));
             }

@@ -85,7 +85,7 @@ impl Measured {
             return;
         }
         let record = &mut self.crowds[crowd as usize];
-        record.transfers.record(now - transfer.opened_at, transfer.size.unwrap_or(0));
+        record.transfers.record(now - transfer.opened_at, transfer.size);
         if let Some(page) = page {
             record.pages.record(now - page.began, page.bytes);
         }

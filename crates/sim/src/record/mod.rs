@@ -55,8 +55,7 @@ impl<'a> Record<'a> {
 
     fn note_transfer(&mut self, number: usize, transfer: Transfer, end: Option<Time>) {
         if self.plan.trace.transfers {
-            let bytes = transfer.size.unwrap_or(0);
-            self.transfers.add(number as u32, transfer.number, bytes, transfer.opened_at, end);
+            self.transfers.add(number as u32, transfer.number, transfer.size, transfer.opened_at, end);
         }
     }
 
@@ -67,7 +66,7 @@ impl<'a> Record<'a> {
             Report::Congestion(flow) => collector.congestion(flow, now),
             Report::Started(flow) => collector.flow_started(flow, now),
             Report::Finished(flow, transfer) => {
-                collector.transfer(transfer.size.unwrap_or(0), transfer.opened_at, now);
+                collector.transfer(transfer.size, transfer.opened_at, now);
                 self.note_transfer(flow as usize, transfer, Some(now));
             }
             Report::CrowdFinished(crowd, transfer, page) => {
@@ -80,13 +79,13 @@ impl<'a> Record<'a> {
     /// Everything that was recorded.
     pub fn finish(mut self, mut state: State<'_>) -> Result<Outcome, Error> {
         for (number, flow) in state.flows().enumerate() {
-            if let Some(connection) = flow.slot.unfinished() {
-                self.note_transfer(number, connection.transfer, None);
+            if let Some(transfer) = flow.slot.unfinished() {
+                self.note_transfer(number, transfer, None);
             }
         }
         for (number, (crowd, _)) in state.crowds().enumerate() {
-            for connection in state.slots_of(number, crowd).filter_map(Slot::unfinished) {
-                self.note_transfer(self.plan.flows.len() + number, connection.transfer, None);
+            for transfer in state.slots_of(number, crowd).filter_map(Slot::unfinished) {
+                self.note_transfer(self.plan.flows.len() + number, transfer, None);
             }
         }
         let mut events = EventTrace::default();

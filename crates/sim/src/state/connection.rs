@@ -37,13 +37,13 @@ pub struct Sending {
     /// When the sender's application stops writing; `Time::MAX` once it has.
     pub stop: Time,
     /// Reductions of the window that were already reported.
-    pub reductions: u64,
-    /// The end of the connection.
-    pub half: Half,
-    /// The transfer that it was opened for.
-    pub transfer: Transfer,
+    pub reductions: u32,
     /// Whether all data that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
+    /// The end of the connection.
+    pub half: Half,
+    /// The transfer that it was opened for; `None` if it has no end.
+    pub transfer: Option<Box<Transfer>>,
 }
 
 /// A transfer.
@@ -51,8 +51,8 @@ pub struct Sending {
 pub struct Transfer {
     /// Its number, of the flow or the crowd.
     pub number: u64,
-    /// Its payload; `None` if it has no end.
-    pub size: Option<u64>,
+    /// Its payload.
+    pub size: u64,
     /// When its connection was opened.
     pub opened_at: Time,
 }
@@ -64,25 +64,25 @@ impl Sending {
         flow: &Flow,
         stack: &Arc<Stack>,
         slot: (u32, u64),
-        transfer: Transfer,
+        transfer: Option<Transfer>,
         start: u32,
         seed: Seed,
     ) -> Self {
         let iss = initial_numbers(slot, seed).random();
         let mut endpoint = Endpoint::connect(stack, iss);
-        match transfer.size {
+        match &transfer {
             None => endpoint.write(u64::MAX),
-            Some(bytes) => {
-                endpoint.write(bytes);
+            Some(transfer) => {
+                endpoint.write(transfer.size);
                 endpoint.close();
             }
         }
         Self {
             half: Half { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp },
             // All data of a transfer is written when it begins.
-            stop: flow.stop.filter(|_| transfer.size.is_none()).unwrap_or(Time::MAX),
+            stop: flow.stop.filter(|_| transfer.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
-            transfer,
+            transfer: transfer.map(Box::new),
             is_finished: false,
         }
     }

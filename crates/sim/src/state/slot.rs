@@ -4,7 +4,7 @@
 use elephan_cc::governor::Fault;
 use elephan_tcp::{Counters, Endpoint};
 
-use crate::state::connection::{Half, Sending};
+use crate::state::connection::{Half, Sending, Transfer};
 
 /// The owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,10 @@ impl Slot {
         sum
     }
 
-    /// The connection of a transfer that is not finished.
-    pub fn unfinished(&self) -> Option<&Sending> {
-        self.connection
-            .as_deref()
-            .filter(|connection| connection.transfer.size.is_some() && !connection.is_finished)
+    /// The transfer that is not finished.
+    pub fn unfinished(&self) -> Option<Transfer> {
+        let connection = self.connection.as_deref().filter(|connection| !connection.is_finished)?;
+        connection.transfer.as_deref().copied()
     }
 
     /// The sender of the current connection.

@@ -322,6 +322,10 @@ impl Scoreboard {
         }
         delivered.horizon = horizon;
         self.runs.remove_below(self.first);
+        if self.records.is_empty() {
+            // All that it says is of segments that had records.
+            self.rare = None;
+        }
     }
 
     /// No retransmission is known to be lost.
