@@ -10,8 +10,10 @@ const ROWS: usize = 1 << 14;
 /// all but the last rows are packed, in a third of that, until the state of the connections is gone.
 #[derive(Debug, Default)]
 pub struct FlowSamples {
-    /// [`ROWS`] rows each.
-    packed: Vec<Box<[u8]>>,
+    /// Parts of [`ROWS`] rows each, in one piece of memory: what is freed around many pieces would stay too small for whole columns.
+    packed: Vec<u8>,
+    /// Where each part ends.
+    ends: Vec<usize>,
     last: FlowTrace,
 }
 
@@ -21,27 +23,31 @@ impl FlowSamples {
         self.last.push(row);
         if self.last.rows() == ROWS {
             let bytes = rmp_serde::to_vec(&self.last).expect("numbers");
-            self.packed.push(lz4_flex::compress_prepend_size(&bytes).into());
+            self.packed.extend_from_slice(&lz4_flex::compress_prepend_size(&bytes));
+            self.ends.push(self.packed.len());
             self.last.clear();
         }
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> usize {
-        self.packed.len() * ROWS + self.last.rows()
+        self.ends.len() * ROWS + self.last.rows()
     }
 
     /// The rows from `first` on.
     pub fn since(&self, first: usize) -> FlowTrace {
         let mut trace = FlowTrace::with_capacity(self.rows().saturating_sub(first));
-        for (part, begin) in self.packed.iter().zip((0..).step_by(ROWS)) {
-            if first < begin + ROWS {
+        let mut begin = 0;
+        for (&end, row) in self.ends.iter().zip((0..).step_by(ROWS)) {
+            if first < row + ROWS {
+                let part = &self.packed[begin..end];
                 let bytes = lz4_flex::decompress_size_prepended(part).expect("packed above");
                 let part: FlowTrace = rmp_serde::from_slice(&bytes).expect("packed above");
-                trace.append(&part, first.saturating_sub(begin));
+                trace.append(&part, first.saturating_sub(row));
             }
+            begin = end;
         }
-        trace.append(&self.last, first.saturating_sub(self.packed.len() * ROWS));
+        trace.append(&self.last, first.saturating_sub(self.ends.len() * ROWS));
         trace
     }
 }
@@ -74,7 +80,7 @@ mod tests {
             samples.push(row);
             all.push(row);
         }
-        assert_eq!((samples.packed.len(), samples.rows()), (2, all.rows()));
+        assert_eq!((samples.ends.len(), samples.rows()), (2, all.rows()));
         for first in [0, 1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 50, all.rows()] {
             let mut rest = FlowTrace::default();
             rest.append(&all, first);
