@@ -86,7 +86,7 @@ impl<'a> Sampler<'a> {
             collector: Collector::new(plan.setup()),
             known: vec![Known::default(); plan.flows.len()],
             infos: vec![None; plan.flows.len()],
-            flows: FlowSamples::default(),
+            flows: FlowSamples::of(plan.flows.len()),
             kernel: KernelTrace::default(),
             transfers: TransferTrace::default(),
             streams,

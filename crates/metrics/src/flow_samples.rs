@@ -5,11 +5,14 @@ use crate::trace::{FlowRow, FlowTrace};
 
 /// Number of rows that are packed at a time: enough for values to recur, and less than most runs have.
 const ROWS: usize = 1 << 14;
+/// From this number of flows on, samples are packed: of fewer they take less memory than the rest of a run, and packing takes time.
+const MANY: usize = 1 << 10;
 
-/// The samples of flows while they are taken. A row of numbers takes 92 bytes, most of which are those of other rows: with many flows
-/// all but the last rows are packed, in a third of that, until the state of the connections is gone.
+/// The samples of flows while they are taken. A row takes 92 bytes, and most of its values are those of other rows: if there are many flows, all
+/// but the last rows are packed, in less than half of that, until the state of the connections is gone.
 #[derive(Debug, Default)]
 pub struct FlowSamples {
+    is_packed: bool,
     /// Parts of [`ROWS`] rows each, in one piece of memory: what is freed around many pieces would stay too small for whole columns.
     packed: Vec<u8>,
     /// Where each part ends.
@@ -18,10 +21,15 @@ pub struct FlowSamples {
 }
 
 impl FlowSamples {
+    /// For so many flows, without any row.
+    pub fn of(flows: usize) -> Self {
+        Self { is_packed: flows >= MANY, ..Self::default() }
+    }
+
     /// Adds a row.
     pub fn push(&mut self, row: FlowRow) {
         self.last.push(row);
-        if self.last.rows() == ROWS {
+        if self.is_packed && self.last.rows() == ROWS {
             let bytes = rmp_serde::to_vec(&self.last).expect("numbers");
             self.packed.extend_from_slice(&lz4_flex::compress_prepend_size(&bytes));
             self.ends.push(self.packed.len());
@@ -58,7 +66,7 @@ mod tests {
 
     #[test]
     fn rows_are_what_they_were_to_the_bit() {
-        let (mut samples, mut all) = (FlowSamples::default(), FlowTrace::default());
+        let (mut samples, mut all) = (FlowSamples::of(MANY), FlowTrace::default());
         for number in 0..2 * ROWS as u32 + 100 {
             let odd = f64::from(number).sqrt();
             let row = FlowRow {

@@ -27,7 +27,7 @@ impl Samples {
     /// Empty samples for `state`.
     pub fn new(state: &State<'_>) -> Self {
         Self {
-            flows: FlowSamples::default(),
+            flows: FlowSamples::of(state.plan.flows.len()),
             crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
             flow_bytes: vec![[0; 2]; state.plan.flows.len()],
