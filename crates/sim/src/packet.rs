@@ -298,21 +298,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn heads() -> impl Strategy<Value = Head> {
-        let header = (0u32..3, 0u32..3, 0u32..2, 0u16..3, any::<bool>()).prop_map(
-            |(seq, ack, ts_val, len, backward)| {
-                let flags = Flags::ACK;
-                let header = Header {
-                    seq: (u32::MAX - 1).wrapping_add(2 * seq),
-                    ack: (u32::MAX - 1).wrapping_add(2 * ack),
-                    ts_val,
-                    len,
-                    flags,
-                    ..Header::default()
-                };
-                Head::new(header, Address { flow: 1, connection: 2, start: 3, backward, dscp: 0 }, false)
-            },
-        );
-        header
+        (0u32..3, 0u32..3, 0u32..2, 0u16..3, any::<bool>()).prop_map(|(seq, ack, ts_val, len, backward)| {
+            let flags = Flags::ACK;
+            let header = Header {
+                seq: (u32::MAX - 1).wrapping_add(2 * seq),
+                ack: (u32::MAX - 1).wrapping_add(2 * ack),
+                ts_val,
+                len,
+                flags,
+                ..Header::default()
+            };
+            Head::new(header, Address { flow: 1, connection: 2, start: 3, backward, dscp: 0 }, false)
+        })
     }
 
     proptest! {
