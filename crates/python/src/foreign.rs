@@ -192,7 +192,9 @@ impl Controller {
             error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
         let text = format!("{}.{method} raised {kind}: {}", self.shared.name, error.value(py));
         let text = text.trim_end().trim_end_matches(':').to_owned();
-        RAISED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone(), error);
+        // What is replaced is dropped when the lock is free: it may run code of Python, which lets other threads go on.
+        let replaced = RAISED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone(), error);
+        drop(replaced);
         Fault::new(text)
     }
 
@@ -306,16 +308,16 @@ impl Governor for Controller {
     }
 }
 
-/// Exceptions of controllers, by the text of the fault that stands for each.
+/// Exceptions of controllers, by the text of the fault that stands for each. No code of Python runs while it is locked: a thread that waits for the
+/// lock has the interpreter.
 static RAISED: Mutex<BTreeMap<String, PyErr>> = Mutex::new(BTreeMap::new());
 
 /// The exception of a run whose algorithm failed with this fault. Its cause is what a controller raised.
 pub fn failed(message: String, fault: &str) -> PyErr {
     Python::attach(|py| {
-        let mut all = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = all.remove(fault);
         // Other runs that failed at the same time have ended, too.
-        all.clear();
+        let mut all = std::mem::take(&mut *RAISED.lock().unwrap_or_else(PoisonError::into_inner));
+        let cause = all.remove(fault);
         let failed = AlgorithmError::new_err(message);
         failed.set_cause(py, cause);
         failed

@@ -286,6 +286,45 @@ def test_runs_beside_an_algorithm_that_fails_later_are_kept(folder: Path):
     assert "Falls.on_report raised ZeroDivisionError" in error
 
 
+# Errors with one text, whose deletion lets other threads run.
+FAIL_AT_ONCE = """
+import threading, time
+import elephan
+
+class SlowError(Exception):
+    def __del__(self):
+        time.sleep(0.02)
+
+class Falls(elephan.cc.Controller):
+    def on_report(self, report):
+        raise SlowError("late")
+
+if __name__ == "__main__":
+    own = {"name": "own", "rate": "20 Mbit/s", "rtt": "40 ms", "duration": "1 s"}
+    one = elephan.dumbbell(flows=[elephan.flow("python:mine:Falls")], **own)
+
+    def fail():
+        for _ in range(20):
+            try:
+                elephan.run(one)
+            except elephan.cc.AlgorithmError:
+                pass
+
+    threads = [threading.Thread(target=fail) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("ended")
+"""
+
+
+def test_runs_that_fail_at_once_do_not_wait_for_each_other(folder: Path):
+    (folder / "mine.py").write_text(FAIL_AT_ONCE)
+    done = subprocess.run([sys.executable, "mine.py"], check=False, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "ended\n", done.stderr
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
