@@ -123,6 +123,9 @@ impl Bursts {
         let mut removed = Removed { bytes: 0, count: 0, transmission: 0, sent_at: Time::ZERO };
         while let Some(burst) = self.bursts.front_mut() {
             let bytes = offset.saturating_sub(burst.first.offset);
+            if bytes == 0 {
+                break;
+            }
             if bytes < burst.len() {
                 // A FIN comes alone, and most bursts that are acknowledged in part are so by one segment: a division takes longer than
                 // the rest.

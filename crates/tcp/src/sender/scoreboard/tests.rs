@@ -149,3 +149,18 @@ fn pending_is_exact_where_nothing_was_overtaken_above_the_highest_sacked() {
     board.retransmit(5, Time::from_millis(9));
     assert_eq!(pending(&mut board, 20, 10), Some(Time::from_millis(3)));
 }
+
+#[test]
+fn an_ack_of_all_but_a_fin_that_came_alone_leaves_the_fin() {
+    let mut board = sent(2);
+    board.push(2000, 0, true, Time::from_millis(2));
+    assert_eq!(
+        board.acknowledge_untouched(2000).map(|removed| (removed.bytes, removed.count)),
+        Some((2000, 2))
+    );
+    assert!(board.acknowledge_untouched(2000).is_none());
+    assert_eq!((board.len(), board.pipe()), (1, 0));
+    check(&board);
+    assert_eq!(board.acknowledge_untouched(2001).map(|removed| removed.count), Some(1));
+    assert!(board.is_empty());
+}
