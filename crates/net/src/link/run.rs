@@ -29,7 +29,7 @@ pub struct Run<H> {
 }
 
 impl Times {
-    /// Of so many packets at one time: any number, if they are to be sent, and not to be added to.
+    /// Of so many packets at one time: any number. More than a run may have can only be taken from.
     #[inline(always)]
     pub fn at_once(count: u16, at: Time) -> Self {
         Self { first: at, gap: 0, count, longer: 0 }
@@ -42,7 +42,7 @@ impl Times {
         let Ok(gap) = u32::try_from(finish.picos() - last.picos()) else { return false };
         if self.count == 1 {
             self.gap = gap;
-        } else if self.count == MOST {
+        } else if self.count >= MOST {
             return false;
         } else if gap == self.gap.wrapping_add(1) {
             self.longer |= 1 << (self.count - 1);
@@ -143,6 +143,17 @@ impl<H> Run<H> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_run_that_is_full_or_more_is_not_extended() {
+        for count in [MOST, MOST + 3] {
+            for later in 0..2 {
+                let mut times = Times::at_once(count, Time::ZERO);
+                assert!(!times.extend(Time::ZERO, Time::from_picos(later)));
+            }
+        }
+        assert!(Times::at_once(MOST - 1, Time::ZERO).extend(Time::ZERO, Time::from_picos(1)));
+    }
 
     proptest! {
         /// Whatever the gaps are, runs that are begun where one cannot be extended give them back.
