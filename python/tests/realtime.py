@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from elephan.studies.reproduce.judge import Place, judged
+from elephan.studies.judge import Place, judged
 
 ATTEMPTS = 5
 # Of the processors' time; the emulator of links holds one of two processors, its programs the other.

@@ -21,7 +21,7 @@ import elephan
 from elephan.api.run import Run
 from elephan.base import folders
 from elephan.base.text import file_names
-from elephan.studies.reproduce import lab
+from elephan.studies import lab
 from elephan.studies.reproduce.lab import Lab
 
 ONE = """

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +25,9 @@ from elephan.cli import complete, parse
 from elephan.cli.options import Scheduler, Tls, check_tls, command_line
 from elephan.cli.output import Form, err, out, show
 from elephan.cli.progress import progress_bar, span
+from elephan.studies.lab import Engine
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab, claims
+from elephan.studies.reproduce.lab import OTHERS, SCENARIOS, SOURCES, Experiment, Lab, claims
 from elephan.studies.reproduce.page import commands, write_page
 from elephan.studies.reproduce.stored import places_of, report_of, report_place, tables_of, verdicts_of
 from elephan.studies.sweeps.schedulers import connect
@@ -131,7 +132,7 @@ def _page(folder: Path, page: Path) -> Path:
 
 
 def _engine(option: str, name: str) -> Engine:
-    engines: tuple[Engine, ...] = get_args(Engine)
+    engines: tuple[Engine, ...] = ("sim", *OTHERS)
     for one in engines:
         if name == one:
             return one

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from elephan.studies.reproduce.judge import (
+from elephan.studies.judge import (
     Finding,
     Interval,
     Place,

@@ -10,9 +10,10 @@ import elephan
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.studies.judge import Arm, Claim, Place
+from elephan.studies.lab import UnsuitableError
 from elephan.studies.reproduce import ns2
-from elephan.studies.reproduce.judge import Arm, Claim, Place
-from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError
+from elephan.studies.reproduce.lab import Lab, Report
 from elephan.studies.reproduce.ns2 import results
 
 ACK_COUNTING = {"tcp.delayed_ack.segments": "2", "tcp.byte_counting": '"per_ack"'}

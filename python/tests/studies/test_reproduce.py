@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import elephan
 from elephan.cli import app
+from elephan.studies.judge import Arm, Claim, Kind, Place, Quantity, Verdict
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Verdict
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Experiment, Lab, Report, claims, figures
 from elephan.studies.reproduce.page import page_of, write_page
 from elephan.studies.reproduce.stored import report_of, report_place, tables_of
@@ -336,7 +336,7 @@ def test_an_executor_elsewhere_runs_the_simulations(tmp_path, monkeypatch):
         lab = Lab(tmp_path, executor=elsewhere)
         there = lab.run([small(1)])[0]
         assert there.summary == elephan.run(small(1)).summary
-        monkeypatch.setattr("elephan.studies.reproduce.lab.code_version", iter(["a", "a", "b", "b"]).__next__)
+        monkeypatch.setattr("elephan.studies.lab.code_version", iter(["a", "a", "b", "b"]).__next__)
         with pytest.raises(VersionMismatchError):
             lab.run([small(2)])
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from elephan.studies.judge import Arm, Quantity
 from elephan.studies.reproduce.declare import Points, mean_of, reader
-from elephan.studies.reproduce.judge import Arm, Quantity
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.li2006.cells import (
     FRIENDLY,

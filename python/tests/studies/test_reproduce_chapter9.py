@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from elephan.studies.judge import Time, dead
 from elephan.studies.reproduce.declare import Reading, reader
-from elephan.studies.reproduce.judge import Time, dead
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.li2006 import chapter6, chapter9_1, chapter9_2, chapter9_3
 from elephan.studies.reproduce.li2006.chapter9_1 import DATATAG, FOUR, H_TCP, MB_NG, SCALABLE, STANDARD, shared

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from elephan import _core
+from elephan.studies.judge import Time, Verdict
 from elephan.studies.reproduce import ltcp2003, nabeshima2004
 from elephan.studies.reproduce.declare import reached
-from elephan.studies.reproduce.judge import Time, Verdict
 from elephan.studies.reproduce.lab import Lab
 
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from elephan.api.scenario import dumbbell, flow
-from elephan.studies.reproduce import kernels, lab
-from elephan.studies.reproduce.judge import dead
-from elephan.studies.reproduce.lab import UnsuitableError
+from elephan.studies import lab
+from elephan.studies.judge import dead
+from elephan.studies.lab import UnsuitableError
+from elephan.studies.reproduce import kernels
+from elephan.studies.reproduce.lab import Lab
 
 STACK = {
     "byte_counting": {"abc": {"L": 2}},
@@ -64,7 +66,7 @@ def test_in_real_time_one_run_at_a_time(tmp_path, monkeypatch):
     at_once = []
     monkeypatch.setattr(lab, "ThreadPoolExecutor", lambda count: at_once.append(count) or ThreadPoolExecutor(count))
     for engine in ("linux", "kernel"):
-        lab.Lab(tmp_path, engine=engine).run([])
+        Lab(tmp_path, engine=engine).run([])
     assert at_once == [1, lab.core_count()]
 
 

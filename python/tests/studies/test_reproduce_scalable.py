@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from elephan.studies.judge import Arm, Verdict, dead
 from elephan.studies.reproduce import kelly2003, tekala2006
-from elephan.studies.reproduce.judge import Arm, Verdict, dead
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.sensitivity import GOODPUT, TEN, changed_alone
 

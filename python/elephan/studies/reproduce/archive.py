@@ -12,8 +12,9 @@ from typing import Any
 
 from elephan.base.documents import read_json
 from elephan.base.folders import new_file
+from elephan.studies.lab import Engine
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.lab import OTHERS, SOURCES, Engine
+from elephan.studies.reproduce.lab import OTHERS, SOURCES
 from elephan.studies.reproduce.stored import read_reports
 
 # The reports of an engine, by the names of their experiments.

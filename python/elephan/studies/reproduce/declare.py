@@ -9,8 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic, Time
-from elephan.studies.reproduce.lab import LOOKS, ONLY, Lab, Report, experiment
+from elephan.studies.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic, Time
+from elephan.studies.lab import LOOKS
+from elephan.studies.reproduce.lab import ONLY, Lab, Report, experiment
 
 # A point, and a grid of them: the values of each key, or its only value. A key of several words has tuples of values, one for each word.
 Point = Mapping[str, Any]

@@ -14,9 +14,10 @@ from elephan.api.run import Run
 from elephan.base.numbers import significant
 from elephan.base.plots import Figure
 from elephan.engines import integrate
+from elephan.studies.judge import Arm, Kind
+from elephan.studies.lab import UnsuitableError
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, declares, mean_window
-from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import ONCE, UnsuitableError, number
+from elephan.studies.reproduce.lab import ONCE, number
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 RECOVERY, RANDOM, BULK, WEB = (f"kelly2003/{name}" for name in ("recovery", "random-loss", "bulk", "web"))

@@ -13,7 +13,7 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.engines.run import run as run_on_engine
 from elephan.kernel.names import STOCK, of_flows
-from elephan.studies.reproduce.lab import UnsuitableError
+from elephan.studies.lab import UnsuitableError
 
 # The keys of a stack that a kernel can be told.
 TOLD = (

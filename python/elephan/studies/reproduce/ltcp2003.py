@@ -12,8 +12,8 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import Arm, Kind, Time
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, mean_window, reached
-from elephan.studies.reproduce.judge import Arm, Kind, Time
 from elephan.studies.reproduce.lab import ONCE, number, printed
 from elephan.studies.theory import Model
 

@@ -13,8 +13,8 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import ALPHA, Arm, Time, interval
 from elephan.studies.reproduce.declare import Chapter, Grid, Point, Points, Reading, Sets, declares, points
-from elephan.studies.reproduce.judge import ALPHA, Arm, Time, interval
 from elephan.studies.reproduce.lab import ONCE, figures, number
 from elephan.studies.theory import Model
 

@@ -14,10 +14,11 @@ from elephan.base.folders import new_file
 from elephan.base.plots import Figure, save
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Markdown, markdown
+from elephan.studies.judge import KINDS, Kind, Verdict
+from elephan.studies.lab import Engine
 from elephan.studies.reproduce.archive import Archive, Reports, read_archive, with_results, write_archive
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.judge import KINDS, Kind, Verdict
-from elephan.studies.reproduce.lab import OTHERS, SOURCES, Engine, claims
+from elephan.studies.reproduce.lab import OTHERS, SOURCES, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
 from elephan.studies.reproduce.stored import (
     NAMES,

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from elephan.base.plots import COLOURS, STYLE, Figure
 from elephan.base.text import drawn
-from elephan.studies.reproduce.judge import Verdict
+from elephan.studies.judge import Verdict
 
 # A letter stands beside each colour, so that the picture can be read without colours.
 MARKS = {

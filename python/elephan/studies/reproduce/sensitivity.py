@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from elephan.api.metrics import Metric, declared
 from elephan.base.table import Head, of_markdown, text_heads
-from elephan.studies.reproduce.judge import Arm
+from elephan.studies.judge import Arm
+from elephan.studies.lab import UnsuitableError
 from elephan.studies.reproduce.kelly2003 import bulk
-from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment
+from elephan.studies.reproduce.lab import Lab, Report, experiment
 from elephan.studies.reproduce.tekala2006 import arm_of
 from elephan.studies.statistics import Estimate
 

@@ -9,8 +9,9 @@ from typing import Any
 from elephan.base.documents import read_json
 from elephan.base.numbers import deviation, measured, significant
 from elephan.base.table import Head, Table, text_heads
-from elephan.studies.reproduce.judge import Finding, Interval, Kind, Row
-from elephan.studies.reproduce.lab import EXPERIMENTS, Engine, Experiment, Judgement, Report, claims
+from elephan.studies.judge import Finding, Interval, Kind, Row
+from elephan.studies.lab import Engine, Judgement
+from elephan.studies.reproduce.lab import EXPERIMENTS, Experiment, Report, claims
 
 # What the engines are called in tables.
 NAMES: Mapping[Engine, str] = {"sim": "simulator", "ns2": "ns-2", "linux": "Linux here", "kernel": "Linux in a guest"}

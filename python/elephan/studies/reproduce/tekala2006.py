@@ -13,8 +13,8 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.api.summary import FlowSummary
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import Arm, Kind
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
-from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import ONCE, Lab, number
 
 # Rates under random loss vary by a fifth from run to run, and a run takes half a second.

@@ -1,6 +1,6 @@
 """Author Year: the subject of the source."""
 
-from elephan.studies.reproduce.judge import Arm, Quantity
+from elephan.studies.judge import Arm, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 
 

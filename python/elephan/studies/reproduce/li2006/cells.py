@@ -11,8 +11,8 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import Arm, Time
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, mean_window
-from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab, Report
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, OVERHEAD, SETS, SYSTEMS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s

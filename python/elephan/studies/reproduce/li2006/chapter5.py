@@ -11,8 +11,8 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.studies.judge import Arm, Kind
 from elephan.studies.reproduce.declare import NONE, Chapter, Point, Points, Reading, Sets, declares, used
-from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import ONCE
 from elephan.studies.reproduce.li2006.systems import published
 from elephan.studies.theory import Model

@@ -11,8 +11,8 @@ import polars as pl
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import Arm, Kind
 from elephan.studies.reproduce.declare import Chapter, Point, Points, declares, used
-from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import ONCE
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
 

@@ -9,8 +9,8 @@ import matplotlib as mpl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
+from elephan.studies.judge import Kind
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Sets, mean_window
-from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response

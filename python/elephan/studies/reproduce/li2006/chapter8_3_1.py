@@ -8,9 +8,9 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.studies.judge import Time
+from elephan.studies.lab import LOOKS
 from elephan.studies.reproduce.declare import Chapter, Points, Sets
-from elephan.studies.reproduce.judge import Time
-from elephan.studies.reproduce.lab import LOOKS
 from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, cc_of
 from elephan.studies.theory import Model

@@ -3,8 +3,8 @@
 import math
 
 from elephan.api.run import Run
+from elephan.studies.judge import Kind
 from elephan.studies.reproduce.declare import Chapter, Points, Sets, reader
-from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from elephan.api.run import Run
+from elephan.studies.judge import Sample, Statistic
 from elephan.studies.reproduce.declare import Chapter, Points, Rows
-from elephan.studies.reproduce.judge import Sample, Statistic
 from elephan.studies.reproduce.lab import Report, printed
 from elephan.studies.reproduce.li2006 import cells
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, OVERHEAD, SYSTEMS

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from elephan.api.run import Run
+from elephan.studies.judge import Arm
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares
-from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import ONCE
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, published
 

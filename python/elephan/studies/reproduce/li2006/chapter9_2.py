@@ -5,8 +5,8 @@ from functools import partial
 import polars as pl
 
 from elephan.api.run import Run
+from elephan.studies.judge import Arm
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, used
-from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.li2006.chapter9_1 import (
     BAND,
     HIGH,

@@ -4,8 +4,8 @@ from functools import partial
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.studies.judge import Arm, Time
 from elephan.studies.reproduce.declare import Chapter, Point, Points, Reading, Sets, declares, reached
-from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.li2006.systems import NEW, SYSTEMS, published
 
 STANDARD = "Standard TCP"

@@ -23,7 +23,7 @@ from pathlib import Path
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
-from elephan.studies.reproduce.lab import UnsuitableError
+from elephan.studies.lab import UnsuitableError
 from elephan.studies.reproduce.ns2.results import columns, read, summary
 from elephan.studies.reproduce.ns2.script import differences, expressed, flows_of, plan_of, script, unsupported
 

@@ -3,9 +3,9 @@
 A *place* is one point of the population of which a claim speaks: a statistic of some runs, and the bound that it must keep. A
 *quantity* is a published number beside the same number from our runs. Both are judged after a few repeats, and again after
 more of them if that did not decide. The error rate is controlled: each of the L looks at the samples uses intervals of level
-1 - 0.05/L (Bonferroni), and a claim about all of m places is refuted by one of them only at level 1 - 0.05/(L m). It is confirmed
-where every place holds, which needs no such correction (intersection-union test, Berger 1982). A claim about some place is the mirror
-image of that.
+1 - 0.05/L (Bonferroni), and a claim about all of m places is refuted by one of them only at level 1 - 0.05/(L m). It is
+confirmed where every place holds, which needs no such correction (intersection-union test, Berger 1982). A claim about some
+place is the mirror image of that.
 """
 
 import math
@@ -29,7 +29,7 @@ ALPHA = 0.05
 MOST_IN_TIMEOUTS = 0.2
 # Nor is one whose flows together had less than this share of what Standard TCP would carry alone.
 LEAST_OF_STANDARD = 0.05
-# From so many repeats on, equal numbers from runs that differ are taken as certain: an event of 30 % would show in 97 % of such tests.
+# From so many repeats on, equal numbers from runs that differ are certain: an event of 30 % would show in 97 % of such tests.
 EQUAL_FROM = 10
 
 
@@ -65,7 +65,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Arm:
-    """A scenario `SOURCE/FILE` of the published data with some keys changed, without a seed: one of the runs that a place needs."""
+    """A scenario, by a name that the laboratory knows, with some keys changed, without a seed: a run that a place needs."""
 
     scenario: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -182,7 +182,7 @@ def _censored(times: Sequence[Time]) -> Any:
 
 
 def _median(times: Sequence[Time], alpha: float) -> Interval:
-    """The median by Kaplan and Meier, with the interval where the log-log interval of the survival function crosses one half."""
+    """The median by Kaplan and Meier; its interval is where the log-log interval of the survival function crosses one half."""
     from scipy import stats
 
     n = len(times)
@@ -246,7 +246,7 @@ class Finding:
     unit: str
     found: Interval
     holds: bool | None
-    # It is decided so clearly that this place among several is enough: to refute a claim about all, or to confirm one about some.
+    # So clearly decided that this place among several is enough: to refute a claim about all, or to confirm one about some.
     alone: bool = False
     # A run was not alive, or an engine cannot express the arms: the reason.
     unusable: str = ""
@@ -257,7 +257,10 @@ class Finding:
 def judged(
     place: Place, samples: Sequence[Sample], looks: int, places: int, *, same: bool = False, unusable: str = ""
 ) -> Finding:
-    """Judge one place of `places` by its samples, which may be `unusable`; `same` as for `interval`. Without arms and samples its value is exact."""
+    """Judge one place of `places` by its samples, which may be `unusable`; `same` as for `interval`.
+
+    Without arms and samples its value is exact.
+    """
     if not place.arms and not samples:
         samples, same = [place.read()], True
 
@@ -337,8 +340,8 @@ def over_sets(verdicts: Sequence[Verdict]) -> Verdict:
 class Quantity:
     """A published number (None: "never"), and what is read from our runs in its place.
 
-    Agreement is an interval of ours within `band` times the number, plus its printed uncertainty. Where that is the standard error of
-    `of_repeats` runs, the half-width of its 95 % interval is taken. `arms`, `read` and `statistic` are as for a `Place`.
+    Agreement is an interval of ours within `band` times the number, plus its printed uncertainty. Where that is the standard
+    error of `of_repeats` runs, the half-width of its 95 % interval is taken. `arms`, `read` and `statistic` are a `Place`'s.
     """
 
     system: str
@@ -408,7 +411,7 @@ def compared(
 
 
 def agreement(rows: Sequence[Row]) -> Verdict:
-    """The verdict on rows: they agree, or pairs that differ in print have the same order here by their intervals, or they differ."""
+    """The verdict on rows: they agree; pairs that differ in print are ordered alike by our intervals; or they differ."""
     usable = [row for row in rows if not row.unusable]
     if not usable:
         return Verdict.UNTESTABLE
@@ -430,9 +433,9 @@ def agreement(rows: Sequence[Row]) -> Verdict:
 def dead(run: Run) -> str:
     """Why a run says nothing about congestion control; empty if it was alive.
 
-    Each of its flows spent its time waiting for timeouts, or all together carried a small part of what one flow of Standard TCP would
-    carry: by equation 5.6 of Li 2006 where the path loses nothing, and by the formula of Padhye et al. (1998) at its loss rate. Or a kernel ran
-    it in real time, and the machine did not keep up.
+    Each of its flows spent its time waiting for timeouts, or all together carried a small part of what one flow of Standard TCP
+    would carry: by equation 5.6 of Li 2006 where the path loses nothing, and by the formula of Padhye et al. (1998) at its loss
+    rate. Or a kernel ran it in real time, and the machine did not keep up.
     """
     document, summary = run.scenario.document, run.summary
     if because := run.provenance.get("quality", {}).get("invalid_because"):
@@ -440,7 +443,7 @@ def dead(run: Run) -> str:
     measured_s = summary.to_s - summary.from_s
     if not summary.flows:
         return ""
-    # A timeout waits for the minimum at least; one that is doubled waits longer. A flow that starves beside another is a finding.
+    # A timeout waits for the minimum at least, a doubled one longer. A flow that starves beside others is a finding.
     tcp = run.scenario.shown.document["tcp"]
     rto_s = max(_core.seconds(tcp["rto_min"]), _core.seconds(tcp["rto_variance_min"]))
     least = min(flow.timeouts or 0 for flow in summary.flows)
@@ -461,7 +464,7 @@ def dead(run: Run) -> str:
 
 
 def _standard_bit_s(scenario: Scenario, rto_s: float, flows: int) -> float:
-    """What a flow of Standard TCP would carry on the path of a scenario, beside its datagrams and through `flows` access links."""
+    """What a flow of Standard TCP would carry on the path, beside the scenario's datagrams and through `flows` access links."""
     path, plan = scenario.document["path"], scenario.plan
     link = plan["links"][plan["bottleneck"]]
     left = max(0.0, link["rate_bit_s"] - plan["constant_bit_s"])
