@@ -30,8 +30,9 @@ pub use document::{Syntax, parse};
 pub use error::{Error, Mistake};
 pub use estimate::Estimate;
 pub use file::{
-    ArrivalsFile, CbrFile, Engine, EventFile, FlowFile, KernelFile, LinkFile, MeasureFile, OnOffFile, Path,
-    ReplayFile, Reverse, Scenario, SizesFile, StepFile, TRAFFIC, TraceFile, Transfers, Version, WebFile,
+    ArrivalsFile, At, Bound, CbrFile, Engine, EventFile, ExpectFile, FlowFile, KernelFile, LinkFile,
+    MeasureFile, OnOffFile, Path, ReplayFile, Reverse, Scenario, SizesFile, Span, Statistic, StepFile,
+    TRAFFIC, TraceFile, Transfers, Version, WebFile,
 };
 pub use plan::Plan;
 pub use start::StartFile;

@@ -44,13 +44,14 @@ pub struct Expansion {
 }
 
 impl Scenario {
-    /// Reads the sweep. A scenario without one has a single point, itself.
+    /// Reads the sweep. A scenario without one has a single point, itself. What is expected is no part of a point.
     ///
     /// The order is that of the file, the last key varying fastest.
     pub fn expansion(&self, file: &str) -> Result<Expansion, Error> {
         let error = |mistake| Error { file: file.to_owned(), mistakes: vec![mistake] };
+        self.check_expectations().map_err(|mistakes| Error { file: file.to_owned(), mistakes })?;
         let mut scenario = self.clone();
-        scenario.sweep = Map::new();
+        (scenario.sweep, scenario.expect) = (Map::new(), Vec::new());
         let document = serde_json::to_value(&scenario).expect("a scenario is always JSON");
         let (mut axes, mut repeats) = (Vec::new(), 1);
         for (key, values) in &self.sweep {
@@ -73,6 +74,23 @@ impl Scenario {
             .filter(|&points| u32::try_from(points).is_ok())
             .ok_or_else(|| error(Mistake::new("sweep", "fewer than 2^32 points", "more")))?;
         Ok(Expansion { file: file.to_owned(), scenario, document, axes, points, repeats })
+    }
+
+    /// The mistakes of `[[expect]]`: of its tables, and of the points of their populations.
+    pub(crate) fn check_expectations(&self) -> Result<(), Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        for (number, expect) in self.expect.iter().enumerate() {
+            let key = format!("expect.{number}");
+            expect.check(&key, &mut mistakes);
+            let mut population = self.clone();
+            (population.sweep, population.expect) = (expect.over.clone(), Vec::new());
+            if let Err(error) = population.expansion("") {
+                let below = |name: &str| name.replacen("sweep", &format!("{key}.over"), 1);
+                mistakes
+                    .extend(error.mistakes.into_iter().map(|one| Mistake { key: below(&one.key), ..one }));
+            }
+        }
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
     }
 }
 

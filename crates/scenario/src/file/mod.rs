@@ -2,6 +2,7 @@
 
 mod crowds;
 mod event;
+mod expect;
 mod host;
 mod kernel;
 mod kinds;
@@ -24,6 +25,7 @@ use crate::start::StartFile;
 pub(crate) use crowds::CrowdFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use event::EventFile;
+pub use expect::{At, Bound, ExpectFile, Span, Statistic};
 pub use host::Host;
 pub use kernel::{KernelFile, Version};
 pub use kinds::TRAFFIC;
@@ -94,6 +96,9 @@ pub struct Scenario {
     /// the number of seeds for each point.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub sweep: Map<String, Value>,
+    /// What is expected of its runs; `elephan check` decides it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<ExpectFile>,
 }
 
 fn run() -> String {

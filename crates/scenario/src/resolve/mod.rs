@@ -51,6 +51,7 @@ impl Scenario {
             network.wrong("kernel.version", "engine = \"kernel\" with it", self.engine);
         }
         positive(&mut network.mistakes, "trace.interval", self.trace_interval());
+        network.mistakes.extend(self.check_expectations().err().unwrap_or_default());
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
         let replays = self.replays(&mut network);
         let changes = self.changes(&mut network);
