@@ -6,6 +6,7 @@ mathematics, a formula, or a terminal command: each function here escapes a text
 """
 
 import io
+import json
 import re
 import sys
 import unicodedata
@@ -113,6 +114,20 @@ def spreadsheet(text: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def toml(value: Any) -> str:
+    """A value of a document in TOML, on one line. Texts have no control characters, so those of JSON are the same."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def toml_key(key: str) -> str:
+    """A key in TOML."""
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
 
 
 def listed(given: Any) -> list[Any]:

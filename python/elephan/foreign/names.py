@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.base.text import toml
 
 LINUX, BPF, LIB, PYTHON = KINDS = tuple(_core.FOREIGN_KINDS)
 # Languages of which `lib:` compiles a file on the spot.
@@ -179,16 +180,7 @@ def _value(text: str) -> Any:
 def _setting(key: str, text: str) -> str:
     value = _value(text)
     changed = _mapped({key: value}, "", lambda name, _: absolute(name, Path.cwd()))[key]
-    return text if changed == value else changed if isinstance(changed, str) else _inline(changed)
-
-
-def _inline(value: Any) -> str:
-    """A value of a document in TOML, on one line. Texts, numbers and flags are written as in JSON."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {_inline(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
-    return json.dumps(value)
+    return text if changed == value else changed if isinstance(changed, str) else toml(changed)
 
 
 def register(name: str) -> None:

@@ -1,13 +1,12 @@
 """The scenario of a measured path: `path.toml`, which any command runs, with the interval of each value in its comments."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError, quantity
 from elephan.api.scenario import Scenario, flow, load
-from elephan.base.text import visible
+from elephan.base.text import toml, toml_key, visible
 from elephan.paths.estimates import SENDER, Estimates, Value
 from elephan.paths.observed import HEADERS
 
@@ -137,7 +136,7 @@ def _text(made: Table, found: Estimates) -> str:
         *(_comment(f"goodput of {cc}: {_said(value)}") for cc, value in found.goodput_bit_s.items()),
     ]
     tables = {key: entry for key, entry in made.items() if isinstance(entry, dict | list)}
-    lines += [f"{key} = {_toml(entry)}" for key, entry in made.items() if key not in tables]
+    lines += [f"{key} = {toml(entry)}" for key, entry in made.items() if key not in tables]
     for table, content in tables.items():
         for entries in content if isinstance(content, list) else [content]:
             lines += ["", f"[[{table}]]" if isinstance(content, list) else f"[{table}]"]
@@ -150,7 +149,7 @@ def _text(made: Table, found: Estimates) -> str:
                     ):
                         said.append("not measured: assumed")
                     lines.append(_comment("; ".join(said)))
-                lines.append(f"{_key(key)} = {_toml(entry)}")
+                lines.append(f"{toml_key(key)} = {toml(entry)}")
     return "\n".join(lines) + "\n"
 
 
@@ -166,16 +165,3 @@ def _said(value: Value) -> str:
 
 def _comment(text: str) -> str:
     return f"# {visible(text.strip())}"
-
-
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
-
-
-def _toml(value: Any) -> str:
-    """A value in TOML. Texts have no control characters, so those of JSON are the same."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
