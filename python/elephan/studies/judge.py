@@ -86,8 +86,9 @@ class Time:
 # What is read from the runs of one repeat: a number, a time, a pair of times (for `earlier`), or none if it is undefined.
 Sample = float | Time | tuple[Time, Time] | None
 # mean: Student's interval. share: Clopper and Pearson's interval of a proportion. median: of times, by Kaplan and Meier.
-# earlier: log-rank test of two sets of times; its value is the share of pairs in which the first is earlier.
-Statistic = Literal["mean", "share", "median", "earlier"]
+# earlier: log-rank test of two sets of times; its value is the share of pairs in which the first is earlier. every: the samples
+# themselves, of which nothing is inferred: the mean, and the least and the greatest.
+Statistic = Literal["mean", "share", "median", "earlier", "every"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Place:
 
     Repeat k runs each of the `arms` with seed k; `read` takes these runs in their order. It holds where the statistic is above
     `above` and below `below`. Without arms, `read` takes nothing and its value is exact. `may_collapse` names arms, by index,
-    that need not be alive, because their collapse is what the claim is about.
+    that need not be alive, because their collapse is what the claim is about. Of every sample, so many `repeats` have to hold.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Place:
     unit: str = ""
     statistic: Statistic = "mean"
     may_collapse: tuple[int, ...] = ()
+    repeats: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ def interval(samples: Sequence[Sample], statistic: Statistic, alpha: float, *, s
         return unknown
     if statistic == "mean":
         return _mean(np.array(samples, float), alpha, same=same)
+    if statistic == "every":
+        return _every([_number(sample) for sample in samples])
     if statistic == "share":
         return _share(sum(bool(sample) for sample in samples), n, alpha)
     if statistic == "median":
@@ -165,6 +169,19 @@ def _mean(values: np.ndarray[Any, Any], alpha: float, *, same: bool) -> Interval
         return Interval(mean, -math.inf, math.inf, n)
     half = float(stdtrit(n - 1, 1 - alpha / 2)) * float(values.std(ddof=1)) / math.sqrt(n)
     return Interval(mean, mean - half, mean + half, n)
+
+
+def _number(sample: Sample) -> float:
+    if isinstance(sample, Time):
+        return sample.seconds if sample.seen else math.inf
+    assert isinstance(sample, int | float)
+    return float(sample)
+
+
+def _every(values: Sequence[float]) -> Interval:
+    if any(map(math.isnan, values)):
+        return Interval(math.nan, -math.inf, math.inf, len(values))
+    return Interval(sum(values) / len(values), min(values), max(values), len(values))
 
 
 def _share(found: int, n: int, alpha: float) -> Interval:
@@ -267,7 +284,9 @@ def judged(
     def side(alpha: float) -> bool | None:
         found = interval(samples, place.statistic, alpha, same=same)
         if (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below):
-            return True
+            return True if place.statistic != "every" or same or len(samples) >= place.repeats else None
+        if place.statistic == "every" and not math.isnan(found.value):
+            return False
         # A tie with the bound decides nothing.
         fails = (place.above is not None and found.high < place.above) or (
             place.below is not None and found.low > place.below

@@ -3,7 +3,7 @@
 import csv
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +15,7 @@ from elephan.api.scenario import Scenario, load
 from elephan.base.plots import Figure
 from elephan.studies import lab
 from elephan.studies.judge import Arm, Claim, Kind, Place, Quantity, Row, Verdict, agreement, compared
-from elephan.studies.lab import LOOKS, Engine, Judgement
+from elephan.studies.lab import LOOKS, Engine, Judgement, Question
 
 T = TypeVar("T")
 # Every source, and its name on the page.
@@ -153,7 +153,7 @@ class Report:
         if claim.oracle and self.lab.engine != "sim":
             self.judgements.append(Judgement(claim, Verdict.UNTESTABLE, {}, {}))
             return self.judgements[-1]
-        made = self.lab.test(claim, places if isinstance(places, Mapping) else {ONLY: places}, looks)
+        made = self.lab.test(Question(claim, places if isinstance(places, Mapping) else {ONLY: places}, looks))
         self.judgements.append(made)
         return made
 
@@ -236,9 +236,9 @@ class Lab(lab.Lab):
         place = super().place(scenario)
         return place.with_name(f"ns2-{place.name}") if self.engine == "ns2" else place
 
-    def test(self, claim: Claim, sets: Mapping[str, Sequence[Place]], looks: Sequence[int] = LOOKS) -> Judgement:
-        """Test a claim; repeats are added at the places, and in the sets, that are undecided."""
-        return super().test(claim, sets, self.pick(tuple(looks), QUICK_LOOKS))
+    def test_all(self, questions: Sequence[Question]) -> list[Judgement]:
+        """As in any laboratory, with the repeats of `--quick` where it is asked for."""
+        return super().test_all([replace(one, looks=self.pick(tuple(one.looks), QUICK_LOOKS)) for one in questions])
 
     def compare(self, quantities: Sequence[Quantity], band: float, looks: Sequence[int]) -> tuple[Row, ...]:
         """Compare published numbers with ours; repeats are added while a row is undecided."""
@@ -251,7 +251,7 @@ class Lab(lab.Lab):
                 if (row := rows.get(i)) is None
                 or (row.agrees is None and one.arms and not row.unusable and not row.found.same)
             }
-            for i, values, why in self.samples(open_, repeats):
+            for i, values, why in self.samples({i: (one, repeats) for i, one in open_.items()}):
                 rows[i] = compared(open_[i], values, band, len(looks), **why)
         return tuple(rows.values())
 
