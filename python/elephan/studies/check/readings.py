@@ -1,0 +1,377 @@
+"""What an expectation reads from a run: metrics of its summary, signals of its samples, and conditions on these."""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from elephan import _core
+from elephan.api.metrics import declared_columns, declared_fields
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario
+from elephan.studies.check.quantities import NUMBER, Quantity, quantity
+from elephan.studies.judge import Sample, Time
+from elephan.studies.sweeps.names import UNITS, short_metric
+
+Numbers = npt.NDArray[np.float64]
+# Columns of the samples that identify a row.
+KEYS = ("time_s", "flow", "link", "label", "kind")
+# The queue of a link by the name that people give it.
+QUEUE = "queue"
+STATISTICS: Mapping[str, Callable[[Numbers], float]] = {
+    "min": np.min,
+    "max": np.max,
+    "mean": np.mean,
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    **{f"p{percent}": partial(np.percentile, q=percent) for percent in (5, 50, 95, 99)},
+}
+COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "is not": operator.ne,
+    "is": operator.eq,
+}
+PARTS = {"crowds": "CrowdSummary", "streams": "StreamSummary"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a run that is read; none where a bound is that of the measuring window or of the run."""
+
+    from_s: float | None = None
+    to_s: float | None = None
+
+    def of(self, time_s: Numbers) -> npt.NDArray[np.bool_]:
+        """Which samples are within it."""
+        return (time_s >= (self.from_s or 0.0)) & (time_s <= (math.inf if self.to_s is None else self.to_s))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read from a run: a value in `unit` (of SI, segments or packets; `1` for none), or a time that may not come."""
+
+    text: str
+    unit: str
+    read: Callable[[Run], Sample]
+    is_time: bool = False
+    # The least and the greatest possible value.
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    # Whether tables show it in percent.
+    is_percentage: bool = False
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A column of the samples of one flow or link."""
+
+    text: str
+    table: str
+    column: str
+    which: Any
+
+    @property
+    def unit(self) -> str:
+        """Its unit."""
+        return unit_of(self.column)
+
+    def of(self, run: Run) -> tuple[Numbers, Numbers]:
+        """The times of the samples, in s, and their values; unknown ones are NaN."""
+        key = "link" if self.table == "queues" else "flow"
+        samples = run.table(self.table, ["time_s", key, self.column])
+        if self.column not in samples.column_names:
+            return np.array([]), np.array([])
+        of_it = np.asarray(samples[key].to_pylist()) == self.which
+        return _floats(samples["time_s"])[of_it], _floats(samples[self.column])[of_it]
+
+
+def _floats(column: Any) -> Numbers:
+    return np.asarray(column.to_numpy(), float)
+
+
+def unit_of(column: str) -> str:
+    """The unit of a column, by its name."""
+    if column == "packets" or column.endswith("_packets"):
+        return "packets"
+    if column == "bytes" or column.endswith("_bytes"):
+        return "B"
+    return next((unit for end, unit in UNITS.items() if column.endswith(end) and unit != "s/bit"), "1")
+
+
+def short(column: str) -> str:
+    """The name of a column in expectations: without its unit."""
+    return short_metric(column)
+
+
+@cache
+def _columns(table: str) -> Mapping[str, str]:
+    """The columns of a table of samples, by their short names."""
+    found = {short(name): name for of, name in declared_columns() if of == table and name not in KEYS}
+    return {QUEUE: "packets", **found} if table == "queues" else found
+
+
+@cache
+def _figures(part: str) -> Mapping[str, str]:
+    """The figures of a part of a summary that are numbers, by their short names."""
+    return {short(name): name for (of, name), told in declared_fields().items() if of == part and _is_number(told)}
+
+
+def _is_number(told: Mapping[str, Any]) -> bool:
+    return told["name"] not in (
+        "label",
+        "name",
+        "flows",
+        "links",
+        "crowds",
+        "streams",
+        "classes",
+        "host",
+        "transfers",
+        "pages",
+    )
+
+
+def _named(name: str, known: Mapping[str, str], key: str) -> str:
+    """The column of a short name. Raises `ScenarioError` with what is nearest."""
+    if name not in known:
+        raise _core.ScenarioError(f"{key}: expected {_core.one_of(list(known), name)}, found {name!r}")
+    return known[name]
+
+
+def _flow(where: str, scenario: Scenario, key: str) -> int:
+    """The index of the flow that a number, from 1 on as in tables, or a label means; -1 if it means none."""
+    labels: Sequence[str] = scenario.plan["labels"]
+    if where.isdecimal():
+        if not 1 <= int(where) <= len(labels):
+            raise _core.ScenarioError(f"{key}: expected a flow from 1 to {len(labels)}, found {where}")
+        return int(where) - 1
+    if (count := labels.count(where)) > 1:
+        raise _core.ScenarioError(
+            f"{key}: expected the label of one flow, found {count} flows {where!r}; use their numbers"
+        )
+    return labels.index(where) if count else -1
+
+
+def _link(where: str, scenario: Scenario) -> bool:
+    return any(link["name"] == where for link in scenario.plan["links"])
+
+
+def _unknown(where: str, scenario: Scenario, key: str) -> _core.ScenarioError:
+    known = [*scenario.plan["labels"], *(link["name"] for link in scenario.plan["links"])]
+    numbers = f"the number of a flow, 1 to {len(scenario.plan['labels'])}"
+    return _core.ScenarioError(f"{key}: expected {numbers}, or {_core.one_of(known, where)}; found {where!r}")
+
+
+def signal(text: str, scenario: Scenario, key: str) -> Signal:
+    """The signal `NAME.WHERE` of samples. Raises `ScenarioError`, which names `key`, if there is none."""
+    name, dot, where = text.partition(".")
+    if not dot:
+        raise _core.ScenarioError(f"{key}: expected a signal and its flow or link, such as cwnd.1, found {text!r}")
+    if (flow := _flow(where, scenario, key)) >= 0:
+        return Signal(text, "flows", _named(name, _columns("flows"), key), flow)
+    if _link(where, scenario):
+        return Signal(text, "queues", _named(name, _columns("queues"), key), where)
+    raise _unknown(where, scenario, key)
+
+
+def reading(text: str, scenario: Scenario, window: Window, key: str) -> Reading:
+    """What a text such as "goodput.2", "max of cwnd.1" or "time until cwnd.1 >= 500 segments" reads from a run.
+
+    Raises `ScenarioError`, which names `key`, for a text that means nothing.
+    """
+    for begin, read in (("share of time with ", _share_of_time), ("time until ", _time_until)):
+        if text.startswith(begin):
+            condition = conditions(text.removeprefix(begin), scenario, key)
+            is_time = read is _time_until
+            least, most = (0.0, math.inf) if is_time else (0.0, 1.0)
+            return Reading(text, "s" if is_time else "1", partial(read, condition, window), is_time, (least, most))
+    statistic, of, of_what = text.partition(" of ")
+    if of:
+        if statistic not in STATISTICS:
+            known = _core.one_of(list(STATISTICS), statistic)
+            raise _core.ScenarioError(f"{key}: expected {known} before of, found {statistic!r}")
+        of_it = signal(of_what, scenario, key)
+        return Reading(text, of_it.unit, partial(_statistic, STATISTICS[statistic], of_it, window))
+    return _metric(text, scenario, key)
+
+
+def _metric(text: str, scenario: Scenario, key: str) -> Reading:
+    """A figure of the summary of a run, or of one of its parts."""
+    name, dot, where = text.partition(".")
+    part, of = _place(where, scenario, key) if dot else ("Summary", lambda run: run.summary)
+    derived = DERIVED if part == "FlowSummary" else {}
+    column = _named(name, {**_figures(part), **{one: one for one in derived}}, key)
+    if column in derived:
+        flow = _flow(where, scenario, key)
+        return Reading(text, "1", partial(derived[column], flow), bounds=(0.0, 1.0))
+    told = declared_fields()[part, column]
+    is_percentage = (told["shown"] or {}).get("unit", "").startswith("%")
+
+    def read(run: Run) -> Sample:
+        found = of(run)
+        value = None if found is None else getattr(found, column)
+        return None if value is None else float(value)
+
+    bounds = (0.0, math.inf if told["most"] is None else told["most"])
+    return Reading(text, unit_of(column), read, bounds=bounds, is_percentage=is_percentage)
+
+
+def _place(where: str, scenario: Scenario, key: str) -> tuple[str, Callable[[Run], Any]]:
+    """The part of a summary that the name after the dot means, and how it is had from a run."""
+    if where == "transfers":
+        return "TransferSummary", lambda run: run.summary.transfers
+    if (flow := _flow(where, scenario, key)) >= 0:
+        return "FlowSummary", lambda run: run.summary.flows[flow]
+    if _link(where, scenario):
+        return "LinkSummary", partial(_part, "links", "name", where)
+    for kind, part in (("web", "crowds"), ("arrivals", "crowds"), ("cbr", "streams"), ("on_off", "streams")):
+        if any(one.get("label", kind) == where for one in scenario.document.get(kind, ())):
+            return PARTS[part], partial(_part, part, "label", where)
+    raise _unknown(where, scenario, key)
+
+
+def _part(part: str, by: str, name: str, run: Run) -> Any:
+    return next((one for one in getattr(run.summary, part) if getattr(one, by) == name), None)
+
+
+def _share_of_goodput(flow: int, run: Run) -> Sample:
+    whole = sum(one.goodput_bit_s for one in run.summary.flows)
+    return run.summary.flows[flow].goodput_bit_s / whole if whole else None
+
+
+def _retransmitted(flow: int, run: Run) -> Sample:
+    of_it = run.summary.flows[flow]
+    return of_it.retransmitted_bytes / of_it.sent_bytes if of_it.sent_bytes else None
+
+
+# What is computed of a flow from several figures.
+DERIVED: Mapping[str, Callable[[int, Run], Sample]] = {"share": _share_of_goodput, "retransmitted": _retransmitted}
+
+
+def _measured(run: Run, window: Window) -> Window:
+    """The window of a statistic: by default the measuring window."""
+    summary = run.summary
+    from_s = summary.from_s if window.from_s is None else window.from_s
+    return Window(from_s, summary.to_s if window.to_s is None else window.to_s)
+
+
+def _statistic(statistic: Callable[[Numbers], float], of_it: Signal, window: Window, run: Run) -> Sample:
+    time_s, values = of_it.of(run)
+    known = values[_measured(run, window).of(time_s) & ~np.isnan(values)]
+    return float(statistic(known)) if len(known) else None
+
+
+def _share_of_time(condition: "Conditions", window: Window, run: Run) -> Sample:
+    time_s, holds = condition.of(run)
+    within = _measured(run, window).of(time_s)
+    return float(np.mean(holds[within])) if within.any() else None
+
+
+def _time_until(condition: "Conditions", window: Window, run: Run) -> Sample:
+    """The time from the start of the window until the condition holds."""
+    time_s, holds = condition.of(run)
+    from_s = window.from_s or 0.0
+    to_s = run.summary.to_s if window.to_s is None else window.to_s
+    seen = time_s[holds & Window(from_s, to_s).of(time_s)]
+    return Time(float(seen[0]) - from_s, seen=True) if len(seen) else Time(to_s - from_s, seen=False)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A signal, and what it is compared with: a quantity, or a multiple of another signal."""
+
+    left: Signal
+    sign: str
+    right: Quantity | tuple[float, Signal]
+
+    def of(self, run: Run) -> tuple[Numbers, Numbers, Numbers]:
+        """Times in s, the values on the left, and those on the right, carried on from the last sample."""
+        time_s, left = self.left.of(run)
+        if isinstance(self.right, Quantity):
+            return time_s, left, np.full(len(time_s), self.right.value(run.scenario))
+        factor, other = self.right
+        other_s, values = other.of(run)
+        times = np.union1d(time_s, other_s)
+        return times, _carried(times, time_s, left), factor * _carried(times, other_s, values)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Comparisons that hold together."""
+
+    text: str
+    parts: tuple[Compared, ...]
+
+    def of(self, run: Run) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+        """The times of samples, in s, and whether it holds then. Times at which a value is unknown are left out."""
+        found = [part.of(run) for part in self.parts]
+        times = found[0][0]
+        for time_s, *_ in found[1:]:
+            times = np.union1d(times, time_s)
+        known, holds = np.ones(len(times), bool), np.ones(len(times), bool)
+        for part, (time_s, left, right) in zip(self.parts, found, strict=True):
+            here, there = _carried(times, time_s, left), _carried(times, time_s, right)
+            known &= ~np.isnan(here) & ~np.isnan(there)
+            holds &= COMPARED[part.sign](here, there)
+        return times[known], holds[known]
+
+    def values(self, run: Run, time_s: float) -> str:
+        """What the signals are at a time, for people: `cwnd.1 = 3.2`."""
+        shown = []
+        for part in self.parts:
+            times, left, _ = part.of(run)
+            value = _carried(np.array([time_s]), times, left)[0]
+            shown.append(f"{part.left.text} = {value:.6g}{'' if part.left.unit == '1' else f' {part.left.unit}'}")
+        return ", ".join(shown)
+
+
+def _carried(times: Numbers, own: Numbers, values: Numbers) -> Numbers:
+    """The last value at each of some times; unknown before the first."""
+    if len(own) == 0:
+        return np.full(len(times), math.nan)
+    place = np.searchsorted(own, times, side="right") - 1
+    return np.where(place >= 0, values[place], math.nan)
+
+
+def conditions(text: str, scenario: Scenario, key: str) -> Conditions:
+    """The conditions of a text such as "cwnd.1 >= 4 segments and queue.bottleneck < 10 packets".
+
+    Raises `ScenarioError`, which names `key`, for a text that means nothing, or that no sample can fulfil.
+    """
+    parts = tuple(_compared(part, scenario, key) for part in text.split(" and "))
+    for name in dict.fromkeys(part.left.text for part in parts):
+        least = max(_ends(parts, name, (">=", ">"), scenario), default=-math.inf)
+        most = min(_ends(parts, name, ("<=", "<"), scenario), default=math.inf)
+        if least > most or most < 0:
+            raise _core.ScenarioError(f"{key}: expected a condition that can hold, found {text!r}")
+    return Conditions(text, parts)
+
+
+def _ends(parts: Sequence[Compared], name: str, signs: Sequence[str], scenario: Scenario) -> Iterator[float]:
+    for part in parts:
+        if part.left.text == name and part.sign in signs and isinstance(part.right, Quantity):
+            yield part.right.value(scenario)
+
+
+def _compared(text: str, scenario: Scenario, key: str) -> Compared:
+    signs = "|".join(COMPARED)
+    found = re.fullmatch(rf"(\S+) ({signs}) (.+)", text.strip())
+    if found is None:
+        expected = f"a signal, one of {', '.join(COMPARED)}, and a quantity, such as cwnd.1 >= 4 segments"
+        raise _core.ScenarioError(f"{key}: expected {expected}; found {text.strip()!r}")
+    left = signal(found[1], scenario, key)
+    other = re.fullmatch(rf"(?:({NUMBER}) )?(([a-z_0-9]+)\.\S+)", found[3])
+    if other and any(other[3] in _columns(table) for table in ("flows", "queues")):
+        right = signal(other[2], scenario, key)
+        if right.unit != left.unit:
+            raise _core.ScenarioError(f"{key}: expected signals of one unit, found {left.unit} and {right.unit}")
+        return Compared(left, found[2], (float(other[1] or 1), right))
+    return Compared(left, found[2], quantity(found[3], left.unit, key))
