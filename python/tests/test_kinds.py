@@ -9,6 +9,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from command_line import call
 from stacks.test_host import made_up
 from stacks.test_image import entry
 from sweep_scenarios import small
@@ -101,6 +102,13 @@ def of_host(folder: Path) -> None:
 
 def of_image(folder: Path) -> None:
     entry(folder.parent / "images", "6.1.1", guest="0" * 64).rename(folder)
+
+
+def of_check(folder: Path) -> None:
+    file = folder.parent.parent / "x.json"
+    one = {"says": "it is full", "metric": "utilisation", "at_least": 0.9}
+    file.write_text(json.dumps({**a_run().scenario.document, "expect": [one]}))
+    assert call("check", file, "--out", folder).returncode == 0
 
 
 def of_reproduction(folder: Path) -> None:

@@ -69,10 +69,10 @@ class Scenario(_core.Scenario):
 
     def with_settings(self, settings: Mapping[str, str], *, large: bool = False) -> "Scenario":
         """The scenario with other values for some keys, such as `{"path.rtt": "162 ms"}`."""
-        return _checked(self.to_json(), "scenario", settings, as_json=True, large=large)
+        return checked(self.to_json(), "scenario", settings, as_json=True, large=large)
 
 
-def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool, large: bool) -> Scenario:
+def checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool, large: bool) -> Scenario:
     """The scenario of a text. Algorithms from outside that it names are built and registered before it is read."""
     if names.mentioned(text) or any(map(names.mentioned, settings.values())):
         document = json.loads(_core.parse_document(text, file, as_json))
@@ -130,7 +130,7 @@ def load(source: Source, settings: Mapping[str, str] | None = None, *, large: bo
         return source.with_settings(settings, large=large) if settings else source
     if isinstance(source, Mapping):
         text = json.dumps(dict(source), default=_plain)
-        return _checked(text, "scenario", settings or {}, as_json=True, large=large)
+        return checked(text, "scenario", settings or {}, as_json=True, large=large)
     if not isinstance(source, str | os.PathLike):
         expected = "a file, the name of an example, a document or a Scenario"
         raise _core.ScenarioError(f"scenario: expected {expected}, found {source!r}")
@@ -147,7 +147,7 @@ def load(source: Source, settings: Mapping[str, str] | None = None, *, large: bo
     except UnicodeDecodeError as error:
         raise _core.ScenarioError(f"{name}: expected UTF-8 text, found other bytes") from error
     settings = {**_drawn(path, text), **(settings or {})}
-    return _checked(text, name, settings, as_json=path.suffix == ".json", large=large)
+    return checked(text, name, settings, as_json=path.suffix == ".json", large=large)
 
 
 def _plain(value: Any) -> Any:

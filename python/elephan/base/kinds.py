@@ -133,6 +133,15 @@ IMAGE = Kind(
     keys={"version": str, "digest": str, "guest": str},
     files="linux",
 )
+CHECK = Kind(
+    "check",
+    "a check",
+    document="check.json",
+    keys={"elephan": str, "code": str, "expectations": list, "runs": dict},
+    files=r".+-\d+-(sim|model|kernel|linux)\.png",
+    inner=r"runs/[0-9a-f]+",
+    replaced=False,
+)
 REPRODUCTION = Kind(
     "reproduction",
     "a reproduction",
@@ -140,7 +149,7 @@ REPRODUCTION = Kind(
     report="elephan.report.reproduction:read",
 )
 # All kinds.
-RESULTS = (RUN, COMPARISON, DIFFERENCE, SWEEP, PATH, HOST, IMAGE, REPRODUCTION)
+RESULTS = (RUN, COMPARISON, DIFFERENCE, SWEEP, PATH, HOST, IMAGE, CHECK, REPRODUCTION)
 
 
 def documented(folder: Path) -> Kind | None:

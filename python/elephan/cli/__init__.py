@@ -38,6 +38,7 @@ GROUPS = {
         "run": "Run a scenario file, print the results, and write a results folder.",
         "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots; or two engines.",
         "sweep": "Run all points of a scenario's sweep; its results: sweep table, paired, query.",
+        "check": "Decide the expectations of scenario files: held, failed, undecided or not evaluated.",
     },
     "Look at results": {
         "plot": "Draw one picture of results: a quantity over time, a distribution, a map, a metric of a sweep.",

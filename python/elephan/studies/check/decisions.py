@@ -1,0 +1,275 @@
+"""Decides expectations: runs what is needed, judges, and says what speaks for a verdict."""
+
+import hashlib
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from elephan.api.run import TABLES, Run
+from elephan.api.scenario import Scenario
+from elephan.base.numbers import significant
+from elephan.base.text import toml
+from elephan.foreign.names import KINDS
+from elephan.studies import lab
+from elephan.studies.check.expectations import Expectation, Point
+from elephan.studies.judge import Arm, Finding, Place, Time, Verdict, dead, interval
+from elephan.studies.lab import OUT_OF_TIME, Engine
+
+# The factor and the name of the unit in which a quantity is shown.
+SHOWN = {"bit/s": (1e-6, "Mbit/s"), "B": (1e-3, "kB"), "1": (1.0, ""), "%": (100.0, "%")}
+
+
+class Decision(StrEnum):
+    """What an expectation comes to."""
+
+    HELD = "held"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    NOT_EVALUATED = "not evaluated"
+
+
+# The exit code of a command: the largest of those of its expectations.
+EXIT = {Decision.HELD: 0, Decision.FAILED: 1, Decision.UNDECIDED: 3, Decision.NOT_EVALUATED: 3}
+DECISIONS = {Verdict.CONFIRMED: Decision.HELD, Verdict.REFUTED: Decision.FAILED}
+
+
+@dataclass(frozen=True)
+class At:
+    """A point of an expectation: what was found there, what it comes to, and the first repeat that speaks against it."""
+
+    point: Point
+    finding: Finding
+    decision: Decision
+    seed: int
+    # Commands that repeat that run, one for each arm.
+    commands: tuple[str, ...]
+    # What is the case in that run, of a property.
+    why: str = ""
+
+    @property
+    def found(self) -> str:
+        """The value with its interval, as people read it."""
+        found, unit = self.finding.found, self.finding.unit
+        if self.finding.unusable:
+            return self.finding.unusable
+        if self.why or unit == "":
+            return self.why or ("yes" if found.low > 0 else "")
+        return shown_interval(found.value, found.low, found.high, unit)
+
+
+def shown_interval(value: float, low: float, high: float, unit: str) -> str:
+    """`0.31 [0.20, 0.42] Mbit/s`."""
+    if math.isnan(value):
+        return "undefined"
+    is_short = unit == "s" and all(abs(one) < 1 for one in (value, low, high) if math.isfinite(one))
+    factor, name = (1e3, "ms") if is_short else SHOWN.get(unit, (1.0, unit))
+
+    def text(one: float) -> str:
+        return significant(one * factor, 3) if math.isfinite(one) else "never" if unit == "s" else "?"
+
+    ends = "" if low == high else " (no interval)" if math.isinf(low) else f" [{text(low)}, {text(high)}]"
+    return f"{text(value)}{ends} {name}".rstrip()
+
+
+@dataclass(frozen=True)
+class Decided:
+    """An expectation on an engine, and what it came to."""
+
+    expectation: Expectation
+    engine: Engine
+    decision: Decision
+    places: tuple[At, ...]
+    reason: str = ""
+    # How it compares with the same of an earlier check.
+    change: str = ""
+
+    @property
+    def repeats(self) -> int:
+        """The most repeats of a point."""
+        return max((one.finding.found.repeats for one in self.places), default=0)
+
+    @property
+    def worst(self) -> At:
+        """The point that speaks most against it: one that failed, or else one that is not decided."""
+        order = (Decision.FAILED, Decision.NOT_EVALUATED, Decision.UNDECIDED, Decision.HELD)
+        return min(self.places, key=lambda one: order.index(one.decision))
+
+
+@dataclass
+class Laboratory(lab.Lab):
+    """A laboratory for the points of expectations."""
+
+    populations: Mapping[str, Scenario] = field(default_factory=dict)
+    failures: dict[Path, str] | None = field(default_factory=dict)
+
+    def scenario(self, arm: Arm, seed: int = 1) -> Scenario:
+        """The scenario of an arm: a point of a population. Repeat k has the seed of the file plus k - 1."""
+        ((_, number),) = arm.settings
+        scenario, _ = self.populations[arm.scenario].point(int(number), seed - 1)
+        return Scenario(scenario)
+
+    def dead(self, run: Run) -> str:
+        """Why a run says nothing about congestion control. A flow that has little to send carries little."""
+        flows = run.scenario.document["flow"]
+        return "" if any(name in one for one in flows for name in ("size", "app", "stop")) else dead(run)
+
+
+def decide(expectations: Sequence[Expectation], laboratory: Laboratory) -> list[Decided]:
+    """Decide expectations on the engine of a laboratory; repeats are added to those that are undecided."""
+    laboratory.populations = {name: one for each in expectations for name, one in each.populations.items()}
+    judgements = laboratory.test_all([one.question for one in expectations])
+    return [
+        _decided(one, judgement.verdict, judgement.findings[""], laboratory)
+        for one, judgement in zip(expectations, judgements, strict=True)
+    ]
+
+
+def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], laboratory: Laboratory) -> Decided:
+    places = tuple(
+        _at(one, number, point, finding, laboratory)
+        for number, (point, finding) in enumerate(zip(one.points, findings, strict=True))
+    )
+    unusable = [finding.unusable for finding in findings if finding.unusable]
+    decision, reason = DECISIONS.get(verdict, Decision.UNDECIDED), ""
+    if decision == Decision.UNDECIDED:
+        if any(why != OUT_OF_TIME for why in unusable):
+            decision, reason = Decision.NOT_EVALUATED, next(why for why in unusable if why != OUT_OF_TIME)
+        elif unusable:
+            reason = f"{OUT_OF_TIME} at {len(unusable)} of {len(findings)} points"
+        else:
+            undefined = [at for at in places if math.isnan(at.finding.found.value)]
+            if undefined:
+                decision, reason = Decision.NOT_EVALUATED, undefined[0].why or f"{one.text} is undefined there"
+            else:
+                reason = _needed(next(at for at in places if at.decision == Decision.UNDECIDED).finding)
+    return Decided(one, laboratory.engine, decision, places, reason.split("\n")[0])
+
+
+def _needed(finding: Finding) -> str:
+    """What would decide: how many repeats, if the mean stays where it is."""
+    found = finding.found
+    gaps = [abs(found.value - bound) for bound in (finding.above, finding.below) if bound is not None]
+    half = max(found.high - found.value, found.value - found.low)
+    if not math.isfinite(half) or min(gaps) == 0:
+        return f"undecided after {found.repeats} repeats; more would be needed"
+    most = math.ceil(found.repeats * (half / min(gaps)) ** 2)
+    return (
+        f"some {most} repeats would decide, if the value stays" if most > found.repeats else "more repeats would decide"
+    )
+
+
+def _at(one: Expectation, number: int, point: Point, finding: Finding, laboratory: Laboratory) -> At:
+    place = one.question.sets[""][number]
+    decision = {True: Decision.HELD, False: Decision.FAILED, None: Decision.UNDECIDED}[finding.holds]
+    if finding.unusable and finding.unusable != OUT_OF_TIME:
+        decision = Decision.NOT_EVALUATED
+    against, why = 1, ""
+    if not finding.unusable and (place.statistic == "every"):
+        against, why = _against(one, number, place, finding, laboratory)
+    first = laboratory.scenario(place.arms[0], against)
+    commands = tuple(
+        _command(one, laboratory.populations[arm.scenario], point.number, first.document, laboratory.engine)
+        for arm in place.arms
+    )
+    return At(point, finding, decision, int(first.document["seed"]), commands, why)
+
+
+def _against(one: Expectation, number: int, place: Place, finding: Finding, laboratory: Laboratory) -> tuple[int, str]:
+    """The first repeat that speaks against an expectation about every repeat, and why if it is about a property."""
+    for repeat in range(1, finding.found.repeats + 1):
+        runs = laboratory.run([laboratory.scenario(arm, repeat) for arm in place.arms])
+        sample = place.read(*runs)
+        value = sample.seconds if isinstance(sample, Time) else sample
+        assert not isinstance(value, tuple)
+        kept = (
+            value is not None
+            and (place.above is None or value > place.above)
+            and (place.below is None or value < place.below)
+        )
+        if not kept:
+            return repeat, one.properties[number].of(runs[0]).why if one.properties else ""
+    return 1, ""
+
+
+def _command(one: Expectation, population: Scenario, number: int, document: Mapping[str, Any], engine: Engine) -> str:
+    """The command that repeats a run."""
+    _, settings = population.point(number, 0)
+    words = [f"{key}={toml(value) if not isinstance(value, str) else value}" for key, value in settings.items()]
+    more = [] if engine == "sim" else ["--engine", engine]
+    sets = [word for text in words for word in ("--set", text)]
+    return shlex.join(["elephan", "run", str(one.file), *sets, "--seed", str(document["seed"]), *more])
+
+
+# Comparison with an earlier check.
+
+
+def scenarios_of(decided: Decided, laboratory: Laboratory) -> Iterator[Scenario]:
+    """The scenarios of the runs that a decision rests on."""
+    for place, at in zip(decided.expectation.question.sets[""], decided.places, strict=True):
+        for arm in place.arms:
+            for repeat in range(1, at.finding.found.repeats + 1):
+                yield laboratory.scenario(arm, repeat)
+
+
+def key_of(scenario: Scenario) -> str:
+    """What identifies a scenario, whatever the code that runs it, and wherever the files of its algorithms are."""
+    text = re.sub(rf'"({"|".join(KINDS)})[^"]*/', r'"\1', scenario.canonical(0, 0))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def digest(run: Run) -> str:
+    """A digest of the results of a run: the summary and all samples, to the bit."""
+    found = hashlib.blake2b(json.dumps(run.summary.to_dict()).encode(), digest_size=16)
+    for name in TABLES:
+        sink = pa.BufferOutputStream()
+        table = run.table(name).combine_chunks()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        found.update(sink.getvalue())
+    return found.hexdigest()
+
+
+def changed(decided: Decided, laboratory: Laboratory, base: Path, kept: Mapping[str, Mapping[str, str]]) -> str:
+    """How the runs of an expectation compare with those of an earlier check, whose folder is `base`: `equal`, or what changed.
+
+    `kept` has the folder and the digest of each of its runs.
+    """
+    equal = differ = 0
+    differences: list[float] = []
+    one = decided.expectation
+    for place, at in zip(one.question.sets[""], decided.places, strict=True):
+        for repeat in range(1, at.finding.found.repeats + 1):
+            scenarios = [laboratory.scenario(arm, repeat) for arm in place.arms]
+            keys = [key_of(scenario) for scenario in scenarios]
+            if not all(key in kept for key in keys):
+                continue
+            runs = laboratory.run(scenarios)
+            if all(digest(run) == kept[key]["digest"] for run, key in zip(runs, keys, strict=True)):
+                equal += 1
+                differences.append(0.0)
+                continue
+            differ += 1
+            before = place.read(*(Run.load(base / "runs" / kept[key]["run"]) for key in keys))
+            now = place.read(*runs)
+            if isinstance(before, int | float) and isinstance(now, int | float):
+                differences.append(now - before)
+    if not equal and not differ:
+        return "no run in common"
+    if not differ:
+        return "equal"
+    text = f"changed in {differ} of {equal + differ} runs"
+    if one.properties or not differences:
+        return text
+    same = float(np.ptp(differences)) == 0
+    found = interval(differences, "mean", 0.05, same=same and differ == len(differences))
+    shift = shown_interval(found.value, found.low, found.high, one.question.sets[""][0].unit)
+    return f"{text}: {'+' if found.value > 0 else ''}{shift}"

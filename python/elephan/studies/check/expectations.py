@@ -1,0 +1,260 @@
+"""The expectations of a scenario file, as claims with places that a laboratory tests."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from elephan import _core
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario, checked
+from elephan.studies.check.properties import Always, Eventually, Limit, Order, Property
+from elephan.studies.check.quantities import quantity
+from elephan.studies.check.readings import Reading, Window, conditions, reading
+from elephan.studies.judge import Arm, Claim, Place, Sample, Statistic, Time
+from elephan.studies.lab import Engine, Question
+from elephan.studies.sweeps.names import shown
+
+# An expectation is judged after so many repeats, as far as it has them. The second run says whether anything in it is random.
+LOOKS = (2, 5, 10, 20)
+# The most repeats of a point, by the statistic, where the file does not say.
+MOST: Mapping[Statistic, int] = {"mean": 20, "median": 20, "every": 1}
+# The bounds of a metric. The first of each includes its value.
+LOWER, UPPER = ("at_least", "above"), ("at_most", "below")
+WORDS = {"at_least": "at least", "at_most": "at most", "above": "above", "below": "below"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the population of an expectation: its number, its settings as the file has them, and its scenario."""
+
+    number: int
+    settings: Mapping[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A sentence of a file, its number there, from 1 on, and what decides it.
+
+    `text` says what is read, and `bound` what it must keep, as in the file. `places` of the question and `properties`, if it is
+    about properties, are in the order of `points`. `populations` are the scenarios of the arms, with the points as their sweep.
+    """
+
+    file: Path
+    number: int
+    says: str
+    text: str
+    bound: str
+    points: Sequence[Point]
+    question: Question
+    populations: Mapping[str, Scenario]
+    properties: Sequence[Property]
+
+    @property
+    def name(self) -> str:
+        """`FILE#NUMBER`."""
+        return f"{self.file}#{self.number}"
+
+
+def engine_of(one: Expectation) -> Engine:
+    """The engine of its runs."""
+    name = str(one.points[0].scenario.document["engine"])
+    return next(engine for engine in get_args(Engine) if engine == name)
+
+
+def expectations(file: Path, scenario: Scenario, settings: Mapping[str, str], *, large: bool) -> list[Expectation]:
+    """The expectations of a scenario file, for scenarios with other values for some keys.
+
+    Raises `ScenarioError` for what means nothing: a line for each expectation that is wrong.
+    """
+    found, wrong = list[Expectation](), list[str]()
+    for number, told in enumerate(scenario.document.get("expect", ())):
+        try:
+            found.append(_expectation(file, number, told, scenario, settings, large=large))
+        except _core.ScenarioError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise _core.ScenarioError("\n".join(dict.fromkeys("\n".join(wrong).split("\n"))))
+    return found
+
+
+def _expectation(
+    file: Path, number: int, told: Mapping[str, Any], scenario: Scenario, settings: Mapping[str, str], *, large: bool
+) -> Expectation:
+    key = f"{file}: expect.{number}"
+    window = Window(*(_core.seconds(told[end]) if end in told else None for end in ("from", "to")))
+    compared = next((name for name in ("ratio_to", "difference_to") if name in told), "")
+    arms = [{}, told[compared]] if compared else [{}]
+    populations = {
+        f"{key}:{which}": _population(file, scenario, told, more, settings, large=large)
+        for which, more in enumerate(arms)
+    }
+    first = next(iter(populations.values()))
+    points = [_point(first, at) for at in range(first.points)]
+    properties: list[Property] = []
+    shown_in = ""
+    statistic: Statistic = "every"
+    if "metric" in told:
+        readings = [reading(told["metric"], point.scenario, window, f"{key}.metric") for point in points]
+        unit = "1" if compared == "ratio_to" else readings[0].unit
+        shown_in = "%" if readings[0].is_percentage and compared != "ratio_to" else unit
+        statistic = told.get("statistic", "median" if readings[0].is_time and not compared else "mean")
+        bounds = [
+            _bounds(told, one, unit, compared, point.scenario, key) for one, point in zip(readings, points, strict=True)
+        ]
+        reads: list[Callable[..., Sample]] = [partial(_read, one, compared) for one in readings]
+    else:
+        properties = [_property(told, point.scenario, window, key) for point in points]
+        bounds, reads = [(0.5, None)] * len(points), [partial(_holds, one) for one in properties]
+    most = told.get("repeat", MOST[statistic])
+    varied = {name for point in points for name, value in point.settings.items() if value != points[0].settings[name]}
+    places = [
+        Place(
+            ", ".join(f"{name} = {shown(value)}" for name, value in point.settings.items() if name in varied),
+            tuple(Arm(name, (("point", str(point.number)),)) for name in populations),
+            read,
+            above,
+            below,
+            unit=shown_in,
+            statistic=statistic,
+            repeats=most,
+        )
+        for point, read, (above, below) in zip(points, reads, bounds, strict=True)
+    ]
+    claim = Claim(key, told["says"], "", _text(told), _bound(told), told.get("at", "every"))
+    question = Question(claim, {"": places}, [*(look for look in LOOKS if look < most), most])
+    return Expectation(
+        file, number + 1, told["says"], claim.statistic, claim.bound, points, question, populations, properties
+    )
+
+
+def _point(population: Scenario, number: int) -> Point:
+    scenario, settings = population.point(number, 0)
+    return Point(number, settings, Scenario(scenario))
+
+
+def _population(
+    file: Path,
+    scenario: Scenario,
+    told: Mapping[str, Any],
+    more: Mapping[str, Any],
+    settings: Mapping[str, str],
+    *,
+    large: bool,
+) -> Scenario:
+    """The scenario whose sweep has the points of an expectation, each with the settings of all and with `more`."""
+    document = dict(scenario.document)
+    del document["expect"]
+    sweep = dict(told.get("over", document.get("sweep", {})))
+    sweep.pop("repeat", None)
+    window = {f"measure.{end}": told[end] for end in ("from", "to") if end in told and "metric" in told}
+    if fixed := {**window, **told.get("set", {}), **more}:
+        # What comes last counts.
+        sweep["points"] = [{**one, **fixed} for one in sweep.pop("points", [{}])]
+    document["sweep"] = sweep
+    return checked(json.dumps(document), str(file), settings, as_json=True, large=large)
+
+
+def _read(of: Reading, compared: str, run: Run, other: Run | None = None) -> Sample:
+    """What is read of a run, or how it compares with the same of another one."""
+    value = of.read(run)
+    if other is None:
+        return value
+    here, there = _number(value), _number(of.read(other))
+    if here is None or there is None:
+        return None
+    if compared == "difference_to":
+        return here - there
+    return here / there if there else None
+
+
+def _number(value: Sample) -> float | None:
+    """A sample as a number: a time that did not come is none."""
+    if isinstance(value, Time):
+        return value.seconds if value.seen else None
+    assert not isinstance(value, tuple)
+    return value
+
+
+def _bounds(
+    told: Mapping[str, Any], of: Reading, unit: str, compared: str, scenario: Scenario, key: str
+) -> tuple[float | None, float | None]:
+    """What the value must be above and below. Raises `ScenarioError` for bounds that no value can keep."""
+
+    def end(names: tuple[str, str], towards: float) -> tuple[float | None, str]:
+        name = next((name for name in names if name in told), None)
+        if name is None:
+            return None, ""
+        bound = told[name]
+        if isinstance(bound, str):
+            value = quantity(bound, unit, f"{key}.{name}").value(scenario)
+        elif unit == "1":
+            value = float(bound)
+        else:
+            # The text of a number without a unit is refused with an example.
+            value = quantity(f"{bound:g}", unit, f"{key}.{name}").value(scenario)
+        return (math.nextafter(value, towards) if name == names[0] else value), name
+
+    (above, lower), (below, upper) = end(LOWER, -math.inf), end(UPPER, math.inf)
+    if above is not None and below is not None and above >= below:
+        raise _core.ScenarioError(f"{key}.{upper}: expected a bound beyond {lower}, {told[lower]}, found {told[upper]}")
+    least, most = (-math.inf, math.inf) if compared else of.bounds
+    if above is not None and above >= most:
+        raise _core.ScenarioError(
+            f"{key}.{lower}: expected a value that {of.text} can have, at most {most:g}, found {told[lower]}"
+        )
+    if below is not None and below <= least:
+        raise _core.ScenarioError(
+            f"{key}.{upper}: expected a value that {of.text} can have, at least {least:g}, found {told[upper]}"
+        )
+    return above, below
+
+
+def _holds(of: Property, run: Run) -> Sample:
+    holds = of.of(run).holds
+    return None if holds is None else float(holds)
+
+
+def _property(told: Mapping[str, Any], scenario: Scenario, window: Window, key: str) -> Property:
+    """The property of a run that an expectation is about."""
+
+    def of(name: str) -> Any:
+        return conditions(told[name], scenario, f"{key}.{name}") if name in told else None
+
+    limit = _limit(told["within"], key) if "within" in told else None
+    if "always" in told:
+        return Always(of("always"), window, of("after"), of("until"))
+    if "eventually" in told:
+        return Eventually(of("eventually"), window, of("after"), limit)
+    steps = [conditions(text, scenario, f"{key}.order.{number}") for number, text in enumerate(told["order"])]
+    return Order(steps, window, limit)
+
+
+def _limit(text: str, key: str) -> Limit:
+    if text.endswith("rounds"):
+        raise _core.ScenarioError(f'{key}.within: expected a time such as "2 s", found "{text}"')
+    length_s = _core.seconds(text)
+    return lambda _, from_s: from_s + length_s
+
+
+def _text(told: Mapping[str, Any]) -> str:
+    """What is read, as people say it."""
+    if "metric" not in told:
+        parts = [f"{name} {told[name]}" for name in ("after", "always", "eventually", "until") if name in told]
+        parts += [", then ".join(told["order"])] if "order" in told else []
+        return " ".join([*parts, *([f"within {told['within']}"] if "within" in told else [])])
+    for name, what in (("ratio_to", "over that with"), ("difference_to", "less that with")):
+        if name in told:
+            return (
+                f"{told['metric']} {what} {', '.join(f'{key} = {shown(value)}' for key, value in told[name].items())}"
+            )
+    return str(told["metric"])
+
+
+def _bound(told: Mapping[str, Any]) -> str:
+    """The bounds, as people say them."""
+    return " and ".join(f"{word} {shown(told[name])}" for name, word in WORDS.items() if name in told)

@@ -1,0 +1,314 @@
+"""`elephan check`: the language of expectations, verdicts, reports, comparisons with a base, and the plugin of pytest."""
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command_line import call
+
+import elephan
+from elephan.api.scenario import EXAMPLES
+from elephan.studies.check.properties import Always, Eventually, Order
+from elephan.studies.check.quantities import quantity
+from elephan.studies.check.readings import Window, conditions, reading
+
+RUN = """
+duration = "4 s"
+path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "100% bdp" }
+flow = [{ cc = "cubic" }, { cc = "reno", start = { uniform = ["0 s", "100 ms"] } }]
+measure = { from = "1 s" }
+"""
+
+
+def written(folder: Path, *expectations: str, run: str = RUN) -> Path:
+    file = folder / "x.toml"
+    file.write_text(
+        run + "".join(f'\n[[expect]]\nsays = "{number}"\n{one}\n' for number, one in enumerate(expectations))
+    )
+    return file
+
+
+def checked(file: Path, *options: object) -> SimpleNamespace:
+    done = call("check", file, "--out", file.parent / "check", *options)
+    report = file.parent / "check/check.json"
+    document = json.loads(report.read_text()) if report.exists() else {}
+    return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr, document=document)
+
+
+def test_the_examples_hold():
+    file = EXAMPLES / "expectations.toml"
+    assert len(elephan.load(file).document["expect"]) == 10
+    done = call("check", file, "--out", "results/check-examples")
+    assert done.returncode == 0, done.stdout
+
+
+def test_verdicts_have_reasons_commands_and_codes(tmp_path: Path):
+    file = written(
+        tmp_path,
+        'metric = "utilisation"\nat_least = "90 %"',
+        'metric = "goodput.1"\nat_least = "20 Mbit/s"\nset = { "path.rtt" = "30 ms" }',
+        'always = "cwnd.1 < 5 segments"\nrepeat = 3',
+        'always = "cwnd.1 > 0 segments"\nafter = "cwnd.1 > 1000000 segments"',
+    )
+    found = checked(file, "--junit", tmp_path / "junit.xml")
+    verdicts = [one["verdict"] for one in found.document["expectations"]]
+    assert verdicts == ["held", "failed", "failed", "not evaluated"]
+    assert found.code == 1
+    assert '"cwnd.1 > 1000000 segments" never held' in found.out
+    # The command of what failed repeats the run, and the picture is there.
+    (command,) = found.document["expectations"][1]["points"][0]["commands"]
+    assert "--set 'path.rtt=30 ms'" in command
+    again = call(*shlex.split(command)[1:], "--out", tmp_path / "again", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    value = json.loads(again.stdout)["flows"][0]["goodput_bit_s"]
+    at = found.document["expectations"][1]["points"][0]
+    assert at["low"] <= value <= at["high"]
+    assert (tmp_path / "check/x-2-sim.png").exists()
+    suite = Xml.parse(tmp_path / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
+        "tests": "4",
+        "failures": "2",
+        "skipped": "1",
+    }
+    assert "**1 held, 2 failed, 1 not evaluated**" in checked(file, "--format", "md").out
+
+
+def test_a_bound_within_the_interval_is_undecided_and_says_what_would_decide(tmp_path: Path):
+    value = checked(written(tmp_path, 'metric = "share.2"\nat_least = 0.0\nrepeat = 5')).document
+    mean = value["expectations"][0]["points"][0]["value"]
+    found = checked(written(tmp_path, f'metric = "share.2"\nat_least = {mean}\nrepeat = 5'))
+    assert (found.code, found.document["expectations"][0]["verdict"]) == (3, "undecided")
+    assert "repeats" in found.document["expectations"][0]["reason"]
+
+
+def test_what_the_engine_cannot_run_is_not_evaluated(tmp_path: Path):
+    file = written(tmp_path, 'metric = "utilisation"\nat_least = "10 %"\nset = { "flow.0.size" = "1 MB" }')
+    found = checked(file, "--engine", "model,sim")
+    assert [one["verdict"] for one in found.document["expectations"]] == ["not evaluated", "held"]
+    assert found.code == 3
+
+
+@pytest.mark.parametrize(
+    ("expectation", "message"),
+    [
+        ('metric = "gooodput"\nat_least = 1', "expect.0.metric: expected goodput"),
+        ('metric = "goodput.3"\nat_least = 1', "expect.0.metric: expected a flow from 1 to 2, found 3"),
+        ('metric = "goodput.renoo"\nat_least = 1', "expect.0.metric: expected the number of a flow, 1 to 2, or"),
+        ('metric = "goodput.1"\nat_least = 5', 'expect.0.at_least: expected a quantity in bit/s such as "50 Mbit/s"'),
+        (
+            'metric = "goodput.1"\nat_least = "5 ms"',
+            'expect.0.at_least: expected a quantity in bit/s such as "50 Mbit/s"',
+        ),
+        (
+            'metric = "goodput.1"\nat_least = "90 % path.rat"',
+            "expect.0.at_least: expected a key of the scenario",
+        ),
+        (
+            'metric = "goodput.1"\nat_least = "90 % path.rtt"',
+            "expect.0.at_least: expected a key whose value is in bit/s",
+        ),
+        (
+            'metric = "jain"\nat_least = 0.9\nbelow = 0.5',
+            "expect.0.below: expected a bound beyond at_least, 0.9, found 0.5",
+        ),
+        ('metric = "jain"\nabove = 1.0', "expect.0.above: expected a value that jain can have, at most 1"),
+        ('metric = "top of cwnd.1"\nat_least = 1', "expect.0.metric: expected"),
+        ('always = "cwnd.1 is big"', 'expect.0.always: expected a quantity in segments such as "4 segments"'),
+        ('always = "cwnd.1"', "expect.0.always: expected a signal, one of"),
+        (
+            'always = "cwnd.1 > 9 segments and cwnd.1 < 8 segments"',
+            "expect.0.always: expected a condition that can hold",
+        ),
+        ('always = "cwnd.1 > 2 srtt.1"', "expect.0.always: expected signals of one unit, found segments and s"),
+        (
+            'metric = "jain"\nat_least = 0.1\nover = { "path.rtt" = [] }',
+            "expect.0.over.path.rtt: expected a list of values",
+        ),
+        ('metric = "jain"\nat_least = 0.1\nover = { "path.rt" = ["1 ms"] }', "path.rt"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_one_line_before_anything_runs(tmp_path: Path, expectation: str, message: str):
+    found = checked(written(tmp_path, expectation))
+    assert found.code == 2
+    assert message in found.err
+    assert len(found.err.strip().splitlines()) == 1
+    assert not (tmp_path / "check/runs").exists()
+
+
+def test_a_file_or_a_folder_without_expectations_and_a_budget_that_is_none_are_refused(tmp_path: Path):
+    file = written(tmp_path)
+    assert "expected [[expect]] in it, found none" in checked(file).err
+    assert "expected scenario files with [[expect]] in it, found none" in call("check", tmp_path).stderr
+    file = written(tmp_path, 'metric = "jain"\nat_least = 0.1')
+    assert "--budget: expected a time such as 30s, 10min or 1h" in checked(file, "--budget", "soon").err
+
+
+def test_a_budget_that_ends_leaves_what_is_done(tmp_path: Path):
+    file = written(tmp_path, 'metric = "utilisation"\nat_least = "90 %"', run=RUN.replace('"4 s"', '"4000 s"'))
+    short = checked(file, "--budget", "0.2s")
+    assert (short.code, short.document["expectations"][0]["verdict"]) == (3, "undecided")
+    assert "the time was over" in short.document["expectations"][0]["reason"]
+
+
+# An algorithm of one's own, and the same with one rule altered: it halves its window.
+SOURCE = (EXAMPLES / "own/scalable.c").read_text()
+ALTERED = SOURCE.replace("cwnd * 0.875", "cwnd * 0.5")
+OWN = """metric = "goodput.1"
+at_least = "1 Mbit/s"
+set = { "flow.0.cc" = "lib:./scalable.c" }"""
+
+
+def test_a_base_is_equal_or_changed_to_the_bit(tmp_path: Path):
+    """An algorithm of one's own in two folders, as a branch and its base are."""
+    for branch, text in (("base", SOURCE), ("same", SOURCE), ("other", ALTERED)):
+        (tmp_path / branch).mkdir()
+        (tmp_path / branch / "scalable.c").write_text(text)
+        written(tmp_path / branch, OWN)
+    base = checked(tmp_path / "base/x.toml")
+    assert base.code == 0, base.out + base.err
+    same = checked(tmp_path / "same/x.toml", "--against", tmp_path / "base/check")
+    assert same.document["expectations"][0]["change"] == "equal"
+    other = checked(tmp_path / "other/x.toml", "--against", tmp_path / "base/check")
+    assert other.document["expectations"][0]["change"].startswith("changed in 5 of 5 runs: -")
+
+
+# The language, on samples that are written by hand.
+
+
+def fake(**columns: list[float]) -> SimpleNamespace:
+    """A run of one flow whose samples are a second apart."""
+    count = len(next(iter(columns.values())))
+    table = pa.table({"time_s": np.arange(count, dtype=float), "flow": [0] * count, **columns})
+    scenario = elephan.dumbbell(rate="12 Mbit/s", rtt="20 ms", flows=elephan.flow("reno"), duration="10 s")
+    summary = SimpleNamespace(from_s=0.0, to_s=float(count - 1))
+
+    def samples(_: str, only: list[str]) -> pa.Table:
+        return table.select([name for name in only if name in table.column_names])
+
+    return SimpleNamespace(scenario=scenario, summary=summary, table=samples)
+
+
+def condition(text: str, run: SimpleNamespace):
+    return conditions(text, run.scenario, "x")
+
+
+def test_always_ends_at_until_and_begins_at_after():
+    run = fake(cwnd_segments=[1.0, 5.0, 6.0, 2.0, 7.0])
+    of = lambda **keys: Always(condition("cwnd.1 >= 5 segments", run), Window(), **keys).of(run)  # noqa: E731
+    assert of().holds is False
+    assert of().why == "at 0 s: cwnd.1 = 1 segments"
+    after, until = condition("cwnd.1 >= 5 segments", run), condition("cwnd.1 < 3 segments and cwnd.1 > 1 segments", run)
+    assert of(after=after, until=until).holds is True
+    assert of(after=after).holds is False
+    assert of(after=condition("cwnd.1 > 100 segments", run)).holds is None
+    assert of(after=after, until=condition("cwnd.1 > 100 segments", run)).holds is False
+
+
+def test_eventually_counts_each_time_and_leaves_out_what_the_end_cut_off():
+    run = fake(cwnd_segments=[9.0, 1.0, 2.0, 9.0, 3.0, 4.0])
+    after, comes = condition("cwnd.1 >= 9 segments", run), condition("cwnd.1 < 3 segments", run)
+    limit = lambda seconds: lambda _, from_s: from_s + seconds  # noqa: E731
+    # The second time, it does not come within a second.
+    assert Eventually(comes, Window(), after, limit(1.0)).of(run).holds is False
+    # Three seconds after the second time are beyond the end.
+    assert Eventually(comes, Window(), after, limit(3.0)).of(run).holds is True
+    assert Eventually(comes, Window(), condition("cwnd.1 > 100 segments", run), limit(1.0)).of(run).holds is None
+    assert Eventually(condition("cwnd.1 > 100 segments", run), Window()).of(run).holds is False
+
+
+def test_order_is_that_of_the_first_times():
+    run = fake(cwnd_segments=[1.0, 5.0, 2.0, 9.0])
+    steps = [condition(f"cwnd.1 > {least} segments", run) for least in (4, 8)]
+    assert Order(steps, Window()).of(run).holds is True
+    assert Order(steps[::-1], Window()).of(run).holds is False
+    assert Order(steps, Window(), lambda _, from_s: from_s + 1).of(run).holds is False
+
+
+def test_readings_of_samples():
+    run = fake(cwnd_segments=[1.0, 5.0, 2.0, 9.0], srtt_s=[float("nan"), 0.1, 0.2, 0.3])
+    read = lambda text: reading(text, run.scenario, Window(), "x").read(run)  # noqa: E731
+    assert read("max of cwnd.1") == 9
+    assert read("mean of srtt.1") == pytest.approx(0.2)
+    assert read("share of time with cwnd.1 < 4 segments") == 0.5
+    # What is unknown is neither below nor above.
+    assert read("share of time with srtt.1 < 150 ms") == pytest.approx(1 / 3)
+    time = read("time until cwnd.1 > 8 segments")
+    assert (time.seconds, time.seen) == (3.0, True)
+    assert read("time until cwnd.1 > 9 segments").seen is False
+    assert read("share of time with cwnd.1 >= 2 cwnd.1") == 0
+
+
+def test_quantities_follow_the_scenario():
+    scenario = fake(cwnd_segments=[1.0]).scenario
+    for text, unit, value in [
+        ("90 % path.rate", "bit/s", 10.8e6),
+        ("1.5 path.rtt", "s", 0.03),
+        ("2 bdp", "segments", 40),
+        ("50 % bdp", "B", 15_000),
+        ("-2 Mbit/s", "bit/s", -2e6),
+        ("40 %", "1", 0.4),
+    ]:
+        assert quantity(text, unit, "x").value(scenario) == pytest.approx(value), text
+
+
+# pytest.
+
+
+def test_the_plugin_makes_a_test_of_each_expectation(tmp_path: Path):
+    written(tmp_path, 'metric = "utilisation"\nat_least = "90 %"', 'metric = "goodput.1"\nat_least = "20 Mbit/s"')
+    (tmp_path / "test_own.py").write_text(
+        "import pytest\n\n"
+        '@pytest.mark.engines("sim", "model")\n'
+        "def test_share(elephan_run):\n"
+        '    run = elephan_run("x.toml", {"flow.1.start": "0 s"})\n'
+        "    assert run.summary.utilisation > 0.5\n"
+    )
+    command = [sys.executable, "-m", "pytest", "--quiet", "--strict-markers", "x.toml", "test_own.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    assert "elephan run" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_action(tmp_path: Path):
+    """What a runner of GitHub does with action.yml, for a project with an algorithm of its own."""
+    import yaml
+
+    action = yaml.safe_load(Path("action.yml").read_text())
+    project, origin, temp = tmp_path / "project", tmp_path / "origin", tmp_path / "temp"
+    for folder in (project, temp):
+        folder.mkdir()
+    git = lambda *words: subprocess.run(["git", *words], cwd=project, check=True, capture_output=True)  # noqa: E731
+    (project / "scalable.c").write_text(SOURCE)
+    written(project, OWN)
+    git("init", "--quiet", "--initial-branch", "main")
+    git("-c", "user.name=x", "-c", "user.email=x@example.org", "add", ".")
+    git("-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "--quiet", "-m", "base")
+    shutil.copytree(project, origin)
+    git("remote", "add", "origin", str(origin))
+    (project / "scalable.c").write_text(ALTERED)
+    # The package that is tested stands for what pip would install.
+    for name in ("elephan", "elephan-base"):
+        (temp / name / "bin").mkdir(parents=True)
+        (temp / name / "bin/elephan").symlink_to(Path(sys.executable).parent / "elephan")
+    inputs = {"FILES": "x.toml", "BASE": "main", "OPTIONS": "", "INSTALL": "elephan"}
+    steps = {step["name"]: step["run"] for step in action["runs"]["steps"]}
+    assert set(steps) == {"Install", "Check the base", "Check"}
+    for name in ("Check the base", "Check"):
+        script = "\n".join(line for line in steps[name].splitlines() if "venv" not in line and "bin/pip" not in line)
+        summary = tmp_path / "summary.md"
+        environment = {"PATH": "/usr/bin:/bin", "RUNNER_TEMP": str(temp), "GITHUB_STEP_SUMMARY": str(summary), **inputs}
+        run = ["bash", "-e", "-c", script]
+        done = subprocess.run(run, cwd=project, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert "changed in 5 of 5 runs: -" in summary.read_text()
+    assert Xml.parse(temp / "check.xml").getroot().find("testsuite/testcase") is not None
