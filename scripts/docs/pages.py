@@ -37,11 +37,12 @@ AMONG = (
 )
 # The examples that pages show in whole.
 SHOWN = {
-    "own-algorithm-c.md": ["scalable.c"],
-    "own-algorithm-python.md": ["delay.py", "compiled.py"],
-    "train.md": ["learned.py", "train.py"],
+    "check.md": ["expectations.toml"],
+    "own-algorithm-c.md": ["own/scalable.c"],
+    "own-algorithm-python.md": ["own/delay.py", "own/compiled.py"],
+    "train.md": ["own/learned.py", "own/train.py"],
 }
-LANGUAGES = {"c": "c", "py": "python"}
+LANGUAGES = {".c": "c", ".py": "python", ".toml": "toml"}
 
 
 def generated() -> Iterator[tuple[Path, str, str]]:
@@ -79,9 +80,8 @@ def generated() -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "own-algorithm-python.md", "fields", fields_of_classes()
     for page, files in SHOWN.items():
         for file in files:
-            text = (Path(elephan.__file__).parent / "examples" / "own" / file).read_text(encoding="utf-8")
-            name, _, ending = file.partition(".")
-            yield DOCS / page, name, f"```{LANGUAGES[ending]}\n{text}```"
+            path = Path(elephan.__file__).parent / "examples" / file
+            yield DOCS / page, path.stem, f"```{LANGUAGES[path.suffix]}\n{path.read_text(encoding='utf-8')}```"
     yield from tables()
 
 

@@ -173,7 +173,7 @@ def _read(of: Reading, compared: str, run: Run, other: Run | None = None) -> Sam
 
 
 def _number(value: Sample) -> float | None:
-    """A sample as a number: a time that did not come is none."""
+    """A sample as a number: unknown for a time that did not come."""
     if isinstance(value, Time):
         return value.seconds if value.seen else None
     assert not isinstance(value, tuple)

@@ -33,7 +33,7 @@ class Quantity:
 def quantity(text: str, unit: str, key: str) -> Quantity:
     """A quantity of `unit`: `bit/s`, `s`, `B`, `segments`, `packets`, or `1` for what has none.
 
-    Raises `ScenarioError`, which names the `key`, for a text that is none, or of another unit.
+    Raises `ScenarioError`, which names the `key`, for any other text.
     """
     text = text.strip()
     if found := re.fullmatch(rf"(?:({NUMBER}) ?(%)? )?([a-z_]+(?:\.[\w-]+)+|duration)", text):
