@@ -15,6 +15,7 @@ import pytest
 from command_line import call
 
 import elephan
+from elephan.api.derived import DERIVED, harm
 from elephan.api.scenario import EXAMPLES
 from elephan.studies.check.properties import Always, Eventually, Order
 from elephan.studies.check.quantities import quantity
@@ -245,6 +246,48 @@ def test_readings_of_samples():
     assert (time.seconds, time.seen) == (3.0, True)
     assert read("time until cwnd.1 > 9 segments").seen is False
     assert read("share of time with cwnd.1 >= 2 cwnd.1") == 0
+
+
+def two_flows(**columns: list[list[float]]) -> SimpleNamespace:
+    """A run of two flows whose samples are a second apart."""
+    count = len(next(iter(columns.values()))[0])
+    table = {"time_s": [*range(count)] * 2, "flow": [0] * count + [1] * count}
+    run = fake(cwnd_segments=[1.0] * count)
+    samples = pa.table({**table, **{name: [*first, *second] for name, (first, second) in columns.items()}})
+    run.summary.from_s = -1.0
+    run.table = lambda _, only: samples.select([name for name in only if name in samples.column_names])
+    return run
+
+
+def test_a_flow_starves_that_gets_less_than_a_tenth_of_an_equal_part():
+    run = two_flows(goodput_bit_s=[[10.0, 10.0, 0.0, 10.0], [1.0, 0.4, 0.0, 30.0]])
+    assert DERIVED["starved"].read(run, 1) == 0.25
+    # Where nobody gets anything, nobody starves beside another.
+    assert DERIVED["starved"].read(run, 0) == 0.0
+
+
+def test_a_circuit_breaker_opens_at_ten_times_what_tcp_would_send():
+    """At a loss rate of 1 % and 100 ms TCP sends 122 segments a second by the simplified equation."""
+    resent = [[0, 10, 20, 30], [0, 12, 24, 36]]
+    sent = [[0, 1000 * 1500, 2000 * 1500, 3000 * 1500], [0, 1200 * 1500, 2400 * 1500, 3700 * 1500]]
+    run = two_flows(srtt_s=[[0.1] * 4] * 2, sent_bytes=sent, retransmits=resent)
+    assert DERIVED["circuit_breaker"].read(run, 0) == 0.0
+    assert DERIVED["circuit_breaker"].read(run, 1) == pytest.approx(1 / 3)
+
+
+def test_harm_is_a_loss_or_a_rise():
+    assert harm(10.0, 5.0, "higher") == 0.5
+    assert harm(10.0, 20.0, "lower") == 0.5
+    assert harm(10.0, 12.0, "higher") == pytest.approx(-0.2)
+    assert harm(0.0, 5.0, "higher") is None
+
+
+def test_two_of_a_kind_do_no_harm_to_themselves_against_a_slower_link(tmp_path: Path):
+    harmed = 'metric = "{}"\nharm_to = {{ "path.rate" = "20 Mbit/s" }}\nat_least = {}\nat_most = {}'
+    found = checked(written(tmp_path, harmed.format("goodput.1", 0.4, 0.6), harmed.format("responsiveness.1", -9, 0.1)))
+    assert found.code == 0, found.out + found.err
+    wrong = checked(written(tmp_path, harmed.format("max of cwnd.1", '"1 segment"', '"2 segments"')))
+    assert "expected a metric of which more or less is better" in wrong.err
 
 
 def test_quantities_follow_the_scenario():

@@ -27,6 +27,10 @@ pub struct ExpectFile {
     /// That of the same run with these settings, and the same seed, is taken from the metric.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub difference_to: Map<String, Value>,
+    /// The harm done to the metric by what differs from the same run with these settings, and the same seed: its loss as a share of
+    /// that; for a delay or a loss rate, its rise as a share of the larger one (Ware et al. 2019). Below zero: a gain.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub harm_to: Map<String, Value>,
     /// What is bounded: the mean over repeats, their median, or the metric of every repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistic: Option<Statistic>,
@@ -237,6 +241,11 @@ impl ExpectFile {
         let keys = [
             ("ratio_to", !self.ratio_to.is_empty(), is_metric),
             ("difference_to", !self.difference_to.is_empty(), is_metric && self.ratio_to.is_empty()),
+            (
+                "harm_to",
+                !self.harm_to.is_empty(),
+                is_metric && self.ratio_to.is_empty() && self.difference_to.is_empty(),
+            ),
             ("statistic", self.statistic.is_some(), is_metric),
             ("at_least", self.at_least.is_some(), is_metric),
             ("at_most", self.at_most.is_some(), is_metric),
@@ -263,7 +272,7 @@ impl ExpectFile {
         };
         for name in self.foreign(kind) {
             let other = match name {
-                "difference_to" if kind == "metric" => "ratio_to",
+                "difference_to" | "harm_to" if kind == "metric" => "ratio_to or difference_to",
                 "above" if kind == "metric" => "at_least",
                 "below" if kind == "metric" => "at_most",
                 _ => kind,
@@ -327,7 +336,7 @@ mod tests {
             says = "x" ; always = "a" ; from = "3 s" ; to = "2 s" => expect.0.to: expected a time after from, 3 s, found 2 s
             says = "x" ; always = "a" ; repeat = 0 => expect.0.repeat: expected 1 or more, found 0
             says = "x" ; always = "a" ; over = { "path.rtt" = [] } => expect.0.over.path.rtt: expected a list of values, found []
-            says = "x" ; always = "a" ; allways = 1 => expect.0.allways: expected the key always, or another of 21, found "allways"
+            says = "x" ; always = "a" ; allways = 1 => expect.0.allways: expected the key always, or another of 22, found "allways"
         "#
         .trim()
         .lines()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from elephan import _core
+from elephan.api.derived import harm
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, checked
 from elephan.studies.check.properties import Always, Eventually, Limit, Order, Property
@@ -24,6 +25,8 @@ LOOKS = (2, 5, 10, 20)
 MOST: Mapping[Statistic, int] = {"mean": 20, "median": 20, "every": 1}
 # The bounds of a metric. The first of each includes its value.
 LOWER, UPPER = ("at_least", "above"), ("at_most", "below")
+# What a metric is compared with, and how people say it.
+COMPARED = {"ratio_to": "over that with", "difference_to": "less that with", "harm_to": "harmed against that with"}
 WORDS = {"at_least": "at least", "at_most": "at most", "above": "above", "below": "below"}
 
 
@@ -87,7 +90,7 @@ def _expectation(
 ) -> Expectation:
     key = f"{file}: expect.{number}"
     window = Window(*(_core.seconds(told[end]) if end in told else None for end in ("from", "to")))
-    compared = next((name for name in ("ratio_to", "difference_to") if name in told), "")
+    compared = next((name for name in COMPARED if name in told), "")
     arms = [{}, told[compared]] if compared else [{}]
     populations = {
         f"{key}:{which}": _population(file, scenario, told, more, settings, large=large)
@@ -100,8 +103,11 @@ def _expectation(
     statistic: Statistic = "every"
     if "metric" in told:
         readings = [reading(told["metric"], point.scenario, window, f"{key}.metric") for point in points]
-        unit = "1" if compared == "ratio_to" else readings[0].unit
-        shown_in = "%" if readings[0].is_percentage and compared != "ratio_to" else unit
+        if compared == "harm_to" and readings[0].better == "neither":
+            expected = "a metric of which more or less is better, such as goodput.1"
+            raise _core.ScenarioError(f"{key}.metric: expected {expected}, found {told['metric']!r}")
+        unit = "1" if compared in ("ratio_to", "harm_to") else readings[0].unit
+        shown_in = "%" if readings[0].is_percentage and unit == readings[0].unit else unit
         statistic = told.get("statistic", "median" if readings[0].is_time and not compared else "mean")
         bounds = [
             _bounds(told, one, unit, compared, point.scenario, key) for one, point in zip(readings, points, strict=True)
@@ -167,6 +173,8 @@ def _read(of: Reading, compared: str, run: Run, other: Run | None = None) -> Sam
     here, there = _number(value), _number(of.read(other))
     if here is None or there is None:
         return None
+    if compared == "harm_to":
+        return harm(there, here, of.better)
     if compared == "difference_to":
         return here - there
     return here / there if there else None
@@ -247,7 +255,7 @@ def _text(told: Mapping[str, Any]) -> str:
         parts = [f"{name} {told[name]}" for name in ("after", "always", "eventually", "until") if name in told]
         parts += [", then ".join(told["order"])] if "order" in told else []
         return " ".join([*parts, *([f"within {told['within']}"] if "within" in told else [])])
-    for name, what in (("ratio_to", "over that with"), ("difference_to", "less that with")):
+    for name, what in COMPARED.items():
         if name in told:
             return (
                 f"{told['metric']} {what} {', '.join(f'{key} = {shown(value)}' for key, value in told[name].items())}"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elephan import _core
+from elephan.api.derived import DERIVED
 from elephan.api.metrics import declared_columns, declared_fields
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
@@ -67,6 +68,8 @@ class Reading:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     # Whether tables show it in percent.
     is_percentage: bool = False
+    # Which values are better: higher, lower or neither.
+    better: str = "neither"
 
 
 @dataclass(frozen=True)
@@ -209,11 +212,11 @@ def _metric(text: str, scenario: Scenario, key: str) -> Reading:
     part, of = _place(where, scenario, key) if dot else ("Summary", lambda run: run.summary)
     derived = DERIVED if part == "FlowSummary" else {}
     column = _named(name, {**_figures(part), **{one: one for one in derived}}, key)
-    if column in derived:
+    if figure := derived.get(column):
         flow = _flow(where, scenario, key)
-        return Reading(text, "1", partial(derived[column], flow), bounds=(0.0, 1.0))
+        return Reading(text, "1", lambda run: figure.read(run, flow), bounds=(0.0, figure.most), better=figure.better)
     told = declared_fields()[part, column]
-    is_percentage = (told["shown"] or {}).get("unit", "").startswith("%")
+    shown = told["shown"] or {}
 
     def read(run: Run) -> Sample:
         found = of(run)
@@ -221,7 +224,8 @@ def _metric(text: str, scenario: Scenario, key: str) -> Reading:
         return None if value is None else float(value)
 
     bounds = (0.0, math.inf if told["most"] is None else told["most"])
-    return Reading(text, unit_of(column), read, bounds=bounds, is_percentage=is_percentage)
+    is_percentage, better = shown.get("unit", "").startswith("%"), shown.get("better", "neither")
+    return Reading(text, unit_of(column), read, bounds=bounds, is_percentage=is_percentage, better=better)
 
 
 def _place(where: str, scenario: Scenario, key: str) -> tuple[str, Callable[[Run], Any]]:
@@ -240,20 +244,6 @@ def _place(where: str, scenario: Scenario, key: str) -> tuple[str, Callable[[Run
 
 def _part(part: str, by: str, name: str, run: Run) -> Any:
     return next((one for one in getattr(run.summary, part) if getattr(one, by) == name), None)
-
-
-def _share_of_goodput(flow: int, run: Run) -> Sample:
-    whole = sum(one.goodput_bit_s for one in run.summary.flows)
-    return run.summary.flows[flow].goodput_bit_s / whole if whole else None
-
-
-def _retransmitted(flow: int, run: Run) -> Sample:
-    of_it = run.summary.flows[flow]
-    return of_it.retransmitted_bytes / of_it.sent_bytes if of_it.sent_bytes else None
-
-
-# What is computed of a flow from several figures.
-DERIVED: Mapping[str, Callable[[int, Run], Sample]] = {"share": _share_of_goodput, "retransmitted": _retransmitted}
 
 
 def _measured(run: Run, window: Window) -> Window:
