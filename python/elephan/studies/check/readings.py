@@ -123,8 +123,9 @@ def _columns(table: str) -> Mapping[str, str]:
 
 @cache
 def _figures(part: str) -> Mapping[str, str]:
-    """The figures of a part of a summary that are numbers, by their short names."""
-    return {short(name): name for (of, name), told in declared_fields().items() if of == part and _is_number(told)}
+    """The numbers of a part of a summary by their short names; a mean also by its name alone, as in sweeps."""
+    found = {short(name): name for (of, name), told in declared_fields().items() if of == part and _is_number(told)}
+    return {**{name.removesuffix("_mean"): column for name, column in found.items()}, **found}
 
 
 def _is_number(told: Mapping[str, Any]) -> bool:
