@@ -2,6 +2,8 @@
 
 use elephan_units::Time;
 
+use crate::variable::Tell;
+
 /// The two windows of a sender, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
@@ -153,4 +155,7 @@ pub trait Algorithm: Send + Sync {
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
         None
     }
+
+    /// Tells its variables: the state that a trace records.
+    fn variables(&self, _tell: &mut Tell<'_>) {}
 }

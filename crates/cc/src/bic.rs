@@ -7,6 +7,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 /// Low-utilisation detection: minimum growth in a round trip without a target (Linux: `cnt` of 20).
 const LEAST_GROWTH: f64 = 0.05;
@@ -119,6 +120,13 @@ impl Algorithm for Bic {
             window.cwnd
         };
         if window.cwnd <= low_window { reno::decrease(event) } else { beta * window.cwnd }
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// The window that the search approaches, w_target; unknown before the first loss.
+            target: "segments" = if self.target > 0.0 { self.target } else { f64::NAN };
+        }
     }
 }
 

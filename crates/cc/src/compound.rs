@@ -5,6 +5,7 @@ use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 use crate::parameter::parameters;
 use crate::reno;
 use crate::round::RoundRtt;
+use crate::variable::{Tell, variables};
 
 /// Part of Standard TCP's queue at a loss that `gamma` aims at (draft, section 5).
 const SHARE: f64 = 0.75;
@@ -116,6 +117,15 @@ impl Algorithm for Compound {
             self.dwnd = left - standard;
         }
         left
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// The delay window, which is part of the window (section 3).
+            dwnd: "segments" = self.dwnd;
+            /// Queued segments above which the delay window gives way (section 5).
+            gamma: "segments" = self.gamma;
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 use crate::governor::{Fault, Governor, Limits, REQUEST_CWR, Report, Told, clock};
 use crate::registry::AnyAlgorithm;
 use crate::slow_start::SlowStart;
+use crate::variable::Tell;
 
 /// RFC 5681, equation 4: `ssthresh` is never below two segments.
 const MIN_SSTHRESH: f64 = 2.0;
@@ -173,6 +174,11 @@ impl Controller {
             *governor = governor.fresh(seed);
         }
         controller
+    }
+
+    /// Tells the variables of the algorithm.
+    pub fn variables(&self, tell: &mut Tell<'_>) {
+        self.state.algorithm.variables(tell);
     }
 
     /// The governor, if one sets the window.

@@ -6,6 +6,7 @@ use elephan_units::Time;
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
 use crate::linux::Form;
 use crate::parameter::parameters;
+use crate::variable::{Tell, variables};
 
 parameters! {
     /// CUBIC's parameters.
@@ -126,6 +127,22 @@ impl Algorithm for Cubic {
     // RFC 8511, section 3.1: beta_ecn of CUBIC.
     fn abe(&self) -> Option<f64> {
         Some(0.85)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        let of = |read: fn(&Stage) -> f64| self.stage.as_ref().map_or(f64::NAN, read);
+        variables! { tell;
+            /// The window to return to, W_max (section 4.1.2); unknown before the first loss and after a timeout.
+            w_max: "segments" = if self.w_max > 0.0 { self.w_max } else { f64::NAN };
+            /// The window before the last congestion event (section 4.1.2); unknown before the first stage.
+            cwnd_prior: "segments" = if self.cwnd_prior > 0.0 { self.cwnd_prior } else { f64::NAN };
+            /// Time at which this stage of congestion avoidance began, without what was idle (section 4.1.2); unknown between stages.
+            t_epoch: "s" = of(|stage| stage.begin.secs_f64());
+            /// Time from there until the cubic function is flat, K (section 4.2).
+            k: "s" = of(|stage| stage.k);
+            /// The window of the Reno-friendly AIMD, W_est (section 4.3).
+            w_est: "segments" = of(|stage| stage.w_est);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::algorithm::Cause;
 use crate::governor::{Fault, Governor, Limits, Report};
 use crate::parameter::parameters;
+use crate::variable::{Tell, variables};
 
 /// Smallest threshold, in segments (RFC 5681, equation 4).
 const LEAST: f64 = 2.0;
@@ -77,6 +78,13 @@ impl Governor for Dctcp {
 
     fn boxed(&self) -> Box<dyn Governor> {
         Box::new(self.clone())
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Average share of marked segments (RFC 8257, section 3.3).
+            alpha: "" = self.alpha;
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use elephan_units::Time;
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::parameters;
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 /// Updates are made every other round trip (thesis, section 6.1.5).
 const ROUNDS: u64 = 2;
@@ -154,6 +155,13 @@ impl Algorithm for Fast {
         self.left = 0.0;
         (self.round_min, self.last_round_min) = (Time::MAX, Time::MAX);
         reno::decrease(event)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Average round-trip time (equation 6.20); unknown before the first sample.
+            average_rtt: "s" = if self.average_rtt > 0.0 { self.average_rtt } else { f64::NAN };
+        }
     }
 }
 

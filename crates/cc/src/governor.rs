@@ -8,6 +8,7 @@ use std::fmt;
 use elephan_units::Time;
 
 use crate::algorithm::{Cause, State};
+use crate::variable::Tell;
 
 /// The largest window, in segments.
 const MAX_CWND: f64 = (1u64 << 31) as f64;
@@ -262,6 +263,9 @@ pub trait Governor: Send + Sync {
     fn undo(&mut self, _limits: &mut Limits, _before: &Limits) -> Result<bool, Fault> {
         Ok(false)
     }
+
+    /// Tells its variables, as [`crate::Algorithm::variables`].
+    fn variables(&self, _tell: &mut Tell<'_>) {}
 
     /// A new state with the same parameters, for a connection whose random numbers come from `seed`.
     fn fresh(&self, seed: u64) -> Box<dyn Governor>;

@@ -17,6 +17,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, State, Window};
 use crate::linux::Form;
 use crate::parameter::{parameters, words};
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 /// Smallest fraction of the window that is kept: Standard TCP's.
 const BETA_MIN: f64 = 0.5;
@@ -82,6 +83,8 @@ elephan_units::with_defaults! {
     #[derive(Clone, Debug)]
     pub struct Htcp {
         parameters: Parameters = Parameters::default(),
+        /// The last increase; unknown before the first.
+        alpha: f64 = f64::NAN,
         /// Fraction of the window that was kept at the last congestion event.
         beta: f64 = BETA_MIN,
         /// Time of the last congestion event; at first, the start of the connection. Moved later by any time in
@@ -175,7 +178,8 @@ impl Algorithm for Htcp {
 
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
         let delta = self.last_congestion.map_or(0.0, |last| ack.now.since(last).secs_f64());
-        2.0 * (1.0 - self.beta) * self.alpha(delta, ack.min_rtt) * reno::increase(window, ack)
+        self.alpha = self.alpha(delta, ack.min_rtt);
+        2.0 * (1.0 - self.beta) * self.alpha * reno::increase(window, ack)
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
@@ -186,6 +190,23 @@ impl Algorithm for Htcp {
         let queueing = self.max_rtt.since(event.min_rtt);
         self.max_rtt = self.max_rtt - queueing + queueing.mul_f64(MAX_RTT_MEMORY);
         if self.beta == BETA_MIN { reno::decrease(event) } else { self.beta * window.cwnd }
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Increase in a round trip, before its scaling with beta (equations 6.9 and 6.11), at the last ACK that let the window grow.
+            alpha: "segments" = self.alpha;
+            /// Fraction of the window that the last congestion event left (equation 6.10).
+            beta: "" = self.beta;
+            /// Time of the last congestion event, later by what was idle; at first the start of the connection.
+            last_congestion: "s" = self.last_congestion.map_or(f64::NAN, Time::secs_f64);
+            /// Largest round-trip time, T_max; unknown before the first.
+            max_rtt: "s" = if self.max_rtt > Time::ZERO { self.max_rtt.secs_f64() } else { f64::NAN };
+            /// Smoothed goodput since the last congestion event, B(k); unknown before a full round trip.
+            goodput: "segments/s" = self.goodput.unwrap_or(f64::NAN);
+            /// Goodput before the last congestion event.
+            goodput_before: "segments/s" = self.goodput_before.unwrap_or(f64::NAN);
+        }
     }
 }
 

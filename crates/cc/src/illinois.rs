@@ -5,6 +5,7 @@ use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
 use crate::parameter::parameters;
+use crate::variable::{Tell, variables};
 
 /// Increase and decrease of Standard TCP: below the window threshold, and after a timeout until a round trip is measured.
 const STANDARD: (f64, f64) = (1.0, 0.5);
@@ -125,6 +126,17 @@ impl Algorithm for Illinois {
             (self.samples, self.sum) = (0, 0.0);
         }
         left
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Increase in this round trip (section 3).
+            alpha: "segments" = self.alpha;
+            /// Fraction of the window that a loss removes (section 3).
+            beta: "" = self.beta;
+            /// Largest round-trip time; unknown before the first.
+            max_rtt: "s" = if self.max_rtt > Time::ZERO { self.max_rtt.secs_f64() } else { f64::NAN };
+        }
     }
 }
 

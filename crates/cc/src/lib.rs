@@ -28,6 +28,7 @@ mod parameter;
 pub mod registry;
 mod round;
 pub mod slow_start;
+mod variable;
 
 pub mod bbr;
 pub mod bic;
@@ -58,3 +59,4 @@ pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
 pub use controller::{Controller, Quantisation, Undo};
 pub use linux::Form;
 pub use slow_start::SlowStart;
+pub use variable::{Tell, Variable};

@@ -4,6 +4,7 @@
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 parameters! {
     /// Layered TCP's parameters.
@@ -72,6 +73,13 @@ impl Algorithm for Ltcp {
         // Equation 6: half of the last layer's step where this layer begins, half of this one's where it ends.
         let last_step = step / self.alpha;
         window.cwnd - (last_step / 2.0 + (1.0 - 1.0 / self.alpha) * (window.cwnd - from) / 2.0)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Number of layers, K, of the last window for which it was asked (equation 1).
+            layers: "" = self.layer.k;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::governor::{Fault, Governor};
 use crate::linux::Form;
 use crate::parameter::Parameters;
+use crate::variable::{Tell, Variable};
 
 /// The description of an algorithm, and its constructor.
 pub type Entry = elephan_units::Entry<Make<AnyAlgorithm>>;
@@ -14,6 +15,34 @@ pub type Entry = elephan_units::Entry<Make<AnyAlgorithm>>;
 /// The algorithm called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
+}
+
+/// The variables of the algorithm of this entry.
+pub fn variables(entry: &Entry) -> Vec<&'static Variable> {
+    let mut all = Vec::new();
+    if let Ok(algorithm) = entry.build(&[]) {
+        algorithm.variables(&mut |variable, _| all.push(variable));
+    }
+    all
+}
+
+/// The names of the variables of all algorithms, and of the values of all that are discrete, each once: a trace has their numbers.
+pub fn vocabulary() -> [Vec<&'static str>; 2] {
+    let mut found = [Vec::new(), Vec::new()];
+    for variable in ALL.iter().flat_map(variables) {
+        let [names, values] = &mut found;
+        add_new(names, &[variable.name]);
+        add_new(values, variable.values);
+    }
+    found
+}
+
+fn add_new(to: &mut Vec<&'static str>, words: &[&'static str]) {
+    for word in words {
+        if !to.contains(word) {
+            to.push(word);
+        }
+    }
 }
 
 /// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line gives the type of an algorithm in
@@ -200,6 +229,17 @@ macro_rules! registry {
                     Self::Governor(_) | Self::Failed(_) => None,
                 }
             }
+
+            fn variables(&self, tell: &mut Tell<'_>) {
+                match self {
+                    $(
+                        Self::$variant(algorithm) => algorithm.variables(tell),
+                        $( Self::$linux(algorithm) => algorithm.variables(tell), )?
+                    )+
+                    Self::Governor(governor) => governor.variables(tell),
+                    Self::Failed(_) => {}
+                }
+            }
         }
     };
     (@type $type:ty) => { $type };
@@ -258,6 +298,35 @@ mod tests {
             }
             Range::Other(_) => unreachable!("no parameter of an algorithm"),
         }
+    }
+
+    #[test]
+    fn variables_have_a_meaning_and_names_of_their_own() {
+        for entry in ALL {
+            let (declared, name) = (variables(entry), entry.name);
+            let mut names: Vec<&str> = declared.iter().map(|variable| variable.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), declared.len(), "{name}: {names:?}");
+            for variable in declared {
+                assert!(
+                    variable.meaning.len() > 10 && variable.meaning.ends_with('.'),
+                    "{name}: {variable:?}"
+                );
+                assert!(variable.values.is_empty() || variable.unit.is_empty(), "{name}: {variable:?}");
+            }
+            let Ok(algorithm) = entry.build(&[]) else { panic!("{name}") };
+            algorithm.variables(&mut |variable, value| {
+                let is_place = value >= 0.0 && value < variable.values.len() as f64 && value.fract() == 0.0;
+                assert!(variable.values.is_empty() || is_place, "{name}: {variable:?} is {value}");
+            });
+        }
+        let [names, values] = vocabulary();
+        assert!(
+            names.contains(&"inflight_longterm") && values.contains(&"ProbeBW_UP"),
+            "{names:?} {values:?}"
+        );
+        assert_eq!(names.iter().filter(|name| **name == "alpha").count(), 1, "that of several algorithms");
     }
 
     fn check<T>(entry: &Known<Make<T>>) {

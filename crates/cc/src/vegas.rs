@@ -12,6 +12,7 @@ use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
 use crate::round::LEAST_SAMPLES;
+use crate::variable::{Tell, variables};
 
 parameters! {
     /// Vegas' parameters, in segments queued.
@@ -94,6 +95,13 @@ impl Algorithm for Vegas {
         self.queued = None;
         (self.samples, self.round_min) = (0, Time::MAX);
         reno::decrease(event)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Segments queued in the last round trip (section 3.2); unknown if it had too few samples.
+            queued: "segments" = self.queued.unwrap_or(f64::NAN);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use elephan_units::Time;
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
 use crate::parameter::parameters;
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 parameters! {
     /// Veno's parameters.
@@ -59,6 +60,13 @@ impl Algorithm for Veno {
         match event.cause {
             Cause::Loss if !self.is_congested(window) => self.parameters.random * window.cwnd,
             Cause::Loss | Cause::Ecn | Cause::Timeout => reno::decrease(event),
+        }
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Part of the smoothed round-trip time that is queueing (section II); of a window, the part that is queued.
+            queueing: "" = self.queueing;
         }
     }
 }

@@ -6,6 +6,7 @@ use elephan_units::Time;
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
 use crate::reno;
+use crate::variable::{Tell, variables};
 
 parameters! {
     /// Westwood+'s parameters.
@@ -61,6 +62,13 @@ impl Algorithm for Westwood {
 
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
         self.bandwidth.map_or_else(|| reno::decrease(event), |bandwidth| bandwidth * event.min_rtt.secs_f64())
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Average bandwidth; unknown before the first round trip.
+            bandwidth: "segments/s" = self.bandwidth.unwrap_or(f64::NAN);
+        }
     }
 }
 

@@ -5,9 +5,13 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::parameters;
 use crate::reno;
 use crate::round::RoundRtt;
+use crate::variable::{Tell, variables};
 
 /// Smallest estimate of the window of a competing Standard TCP, in segments.
 const LEAST: f64 = 2.0;
+
+/// The modes (section 2).
+const MODES: &[&str] = &["fast", "slow"];
 
 parameters! {
     /// YeAH-TCP's parameters, with the names of Linux's tcp_yeah.c, of which Castellani is the author.
@@ -121,6 +125,17 @@ impl Algorithm for Yeah {
         self.fast = 0;
         self.reno_window = f64::max(self.reno_window / 2.0, LEAST);
         window.cwnd - removed
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Whether the window grows as in Scalable TCP (fast) or as in Standard TCP (slow; section 2).
+            mode: MODES = f64::from(self.slow > 0);
+            /// Segments queued in the last round trip that was evaluated.
+            queued: "segments" = self.queued;
+            /// Window that a Standard TCP in its place would have.
+            reno_window: "segments" = self.reno_window;
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 mod filters;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +21,7 @@ use rand::RngExt;
 use crate::algorithm::{Cause, State};
 use crate::governor::{Event, Fault, Governor, Limits, Report};
 use crate::parameter::parameters;
+use crate::variable::Tell;
 
 use self::filters::{Low, Sample};
 
@@ -181,6 +183,7 @@ elephan_units::with_defaults! {
         conserve_until: Option<u64> = None,
         prior_cwnd: f64 = 0.0,
         idle_restart: bool = false,
+        is_app_limited: bool = false,
         undo: Option<Undo> = None,
     }
 }
@@ -561,6 +564,7 @@ impl Governor for Bbr {
 
     fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
         let sample = self.sample(report, limits.cwnd);
+        self.is_app_limited = sample.is_app_limited;
         self.update_latest(&sample);
         self.update_round(&sample);
         self.update_congestion_signals(&sample, limits.cwnd);
@@ -637,6 +641,10 @@ impl Governor for Bbr {
         self.low.inflight = self.low.inflight.max(undo.low.inflight);
         self.inflight_hi = self.inflight_hi.max(undo.inflight_hi);
         Ok(true)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables::tell(self, tell);
     }
 
     fn fresh(&self, seed: u64) -> Box<dyn Governor> {

@@ -18,6 +18,7 @@ use elephan_units::Time;
 use super::{Counter, HZ, jiffies, jiffies_of, microseconds, segments, share, target};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 use crate::slow_start::hystart::{self, HyStart};
+use crate::variable::{Tell, variables};
 
 /// Fraction of the window that a loss leaves, in 1024ths.
 const BETA: u32 = 717;
@@ -154,6 +155,20 @@ impl Algorithm for Cubic {
             self.counter.count = 0;
         }
         f64::from(share(cwnd, BETA, 1024))
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        let of = |read: fn(&Epoch) -> f64| self.epoch.as_ref().map_or(f64::NAN, read);
+        variables! { tell;
+            /// The window at the last loss, after fast convergence; unknown without one.
+            w_max: "segments" = if self.max > 0 { f64::from(self.max) } else { f64::NAN };
+            /// Time at which this stage of congestion avoidance began, without what was idle; unknown between stages.
+            t_epoch: "s" = of(|epoch| f64::from(epoch.begin) / f64::from(HZ));
+            /// Time from there until the cubic function is flat.
+            k: "s" = of(|epoch| epoch.k as f64 / 1024.0);
+            /// The window of the Reno-friendly AIMD.
+            w_est: "segments" = of(|epoch| f64::from(epoch.reno));
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use super::{Acknowledged, Counter, HZ, jiffies, jiffies_of, microseconds, segments};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
+use crate::variable::{Tell, variables};
 
 /// One, with 7 binary digits after the point.
 const ONE: u32 = 1 << 7;
@@ -199,6 +200,15 @@ impl Algorithm for Htcp {
             Cause::Timeout => State::Loss,
         };
         f64::from(segments(window) * self.beta / ONE)
+    }
+
+    fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Increase in a round trip, scaled with beta.
+            alpha: "segments" = f64::from(self.alpha) / f64::from(ONE);
+            /// Fraction of the window that the last congestion event left.
+            beta: "" = f64::from(self.beta) / f64::from(ONE);
+        }
     }
 }
 
