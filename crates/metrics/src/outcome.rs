@@ -1,7 +1,9 @@
 //! The results of a run, for all engines.
 
 use crate::Summary;
-use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
+use crate::trace::{
+    CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace, VariableTrace,
+};
 
 /// The results of a run, for all engines.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -20,6 +22,8 @@ pub struct Outcome {
     pub transfers: TransferTrace,
     /// Every event, if the plan asks for them.
     pub events: EventTrace,
+    /// The variables of the flows' algorithms, if the plan asks for them.
+    pub variables: VariableTrace,
     /// Data segments that were acknowledged, of all flows together.
     pub segments_delivered: u64,
     /// Events of the engine.

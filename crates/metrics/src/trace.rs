@@ -169,6 +169,24 @@ table! {
     }
 }
 
+table! {
+    /// The variables of the flows' algorithms, where a scenario asks for them: all of a flow at each of its samples, and whenever a discrete
+    /// one has changed.
+    pub struct VariableTrace of VariableRow = "variables" {
+        /// Time of the sample or of the change.
+        time_s: f64, "s", "time";
+        /// Number of the flow.
+        flow: u32, "1", "flow";
+        /// Name of the variable, which the flow's algorithm declares with unit and meaning (`elephan cc show`).
+        variable: u32, "1", "variable";
+        /// Its value in that unit; of a discrete variable the number of its value, from 0 on. Infinite where it is a bound that is not set,
+        /// unknown where the algorithm does not know it yet.
+        value: f64 | null, "1", "value";
+        /// Name of the value of a discrete variable, such as a state; none of others.
+        value_name: u32 | null, "1", "name of the value";
+    }
+}
+
 impl EventTrace {
     /// Puts the events in order of time. They are reported in order, except for packets that a queue drops when their turn comes: a
     /// link decides that as of then, when somebody next looks.
@@ -204,7 +222,7 @@ pub fn seconds(time: Option<Time>) -> f64 {
 }
 
 /// The tables and their columns, in the order of their files. The columns of [`KernelTrace`] are those of the flows of a run on a kernel.
-pub const TABLES: [(&str, &[Column]); 7] = [
+pub const TABLES: [(&str, &[Column]); 8] = [
     (FlowTrace::NAME, FlowTrace::COLUMNS),
     (KernelTrace::NAME, KernelTrace::COLUMNS),
     (QueueTrace::NAME, QueueTrace::COLUMNS),
@@ -212,6 +230,7 @@ pub const TABLES: [(&str, &[Column]); 7] = [
     (CrowdTrace::NAME, CrowdTrace::COLUMNS),
     (StreamTrace::NAME, StreamTrace::COLUMNS),
     (EventTrace::NAME, EventTrace::COLUMNS),
+    (VariableTrace::NAME, VariableTrace::COLUMNS),
 ];
 
 impl TransferTrace {

@@ -308,6 +308,8 @@ pub struct Trace {
     pub interval: Time,
     /// Whether every event of every flow and queue is kept.
     pub events: bool,
+    /// Whether the variables of the flows' algorithms are kept.
+    pub variables: bool,
     /// Whether every transfer is kept.
     pub transfers: bool,
     /// Names of links whose packets are written to a pcap file.

@@ -74,8 +74,11 @@ pub fn check(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     flows(plan, outcome)?;
     others(plan, outcome)?;
     links(plan, outcome)?;
-    let order = outcome.events.time_s.windows(2).position(|pair| pair[0] > pair[1]);
-    need(order.is_none(), || format!("events out of order at row {order:?}"))
+    for (what, times) in [("events", &outcome.events.time_s), ("variables", &outcome.variables.time_s)] {
+        let order = times.windows(2).position(|pair| pair[0] > pair[1]);
+        need(order.is_none(), || format!("{what} out of order at row {order:?}"))?;
+    }
+    Ok(())
 }
 
 fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {

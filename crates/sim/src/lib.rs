@@ -26,7 +26,7 @@ pub use crate::check::check;
 use crate::detail::Detail;
 use crate::engine::Engine;
 pub use crate::error::Error;
-use crate::partition::Partition;
+use crate::partition::{Partition, is_detailed};
 use crate::record::Record;
 use crate::state::State;
 
@@ -56,8 +56,7 @@ fn run_in(
     partition: Partition,
     threads: usize,
 ) -> Result<Outcome, Error> {
-    let is_detailed = plan.trace.events || !plan.trace.pcap.is_empty();
-    let carry_out = if is_detailed { carry_out::<true> } else { carry_out::<false> };
+    let carry_out = if is_detailed(plan) { carry_out::<true> } else { carry_out::<false> };
     let several = partition.groups.iter().any(|group| group.len() > 1);
     let outcome = if threads == 1 || !several {
         carry_out(plan, control, partition, false)?

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use elephan_net::Schedule;
 use elephan_scenario::Plan;
-use elephan_scenario::plan::{Flow, Members};
+use elephan_scenario::plan::{Flow, Members, Trace};
 use elephan_traffic::Demand;
 use elephan_units::{Rate, Time};
 use petgraph::algo::kosaraju_scc;
@@ -46,9 +46,9 @@ impl Partition {
 
     /// As many sites as are worthwhile.
     ///
-    /// Events and captures are recorded in the order of time, so such a plan is one site.
+    /// Events, captures and variables are recorded in the order of time, so such a plan is one site.
     pub fn of(plan: &Plan) -> Self {
-        if plan.trace.events || !plan.trace.pcap.is_empty() || plan.links.is_empty() {
+        if is_detailed(plan) || plan.links.is_empty() {
             return Self::whole(plan);
         }
         let delays = least_delays(plan);
@@ -72,6 +72,12 @@ impl Partition {
         }
         Self { ends, sites: levels.len() as u32, lookahead, groups }
     }
+}
+
+/// Whether what happens in a run is recorded in the order of time, packet by packet.
+pub fn is_detailed(plan: &Plan) -> bool {
+    let Trace { events, variables, pcap, .. } = &plan.trace;
+    *events || *variables || !pcap.is_empty()
 }
 
 /// The least delay between sites that is worthwhile; above zero.

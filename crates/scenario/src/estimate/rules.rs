@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use elephan_cc::registry;
 use elephan_net::{Delay, Limit, Queue};
 use elephan_traffic::{Datagrams, Demand, Distribution, Pattern, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
@@ -22,6 +23,8 @@ const LARGEST_WINDOW: u64 = 65_535 << 14;
 const SMALLEST_TRANSFER: f64 = 120.0;
 /// A step of the fluid model's integration takes as long as so many events of the simulator.
 const EVENTS_OF_A_STEP: f64 = 1e4;
+/// How often in a round-trip time a discrete variable of an algorithm changes: a state, and whether the application is the limit.
+const CHANGES: f64 = 2.0;
 /// Reports of progress and the ends of the measuring window.
 const REPORTS: f64 = 110.0;
 
@@ -315,6 +318,7 @@ impl<'p> Estimator<'p> {
         let delivered = segments.min(capacity);
         let rto = tcp.rto_min.secs_f64().max(rtt);
         let timeouts = 2.0 * slots * TRIES + (slots * self.seconds / rto).min(SENT * delivered);
+        self.variables(table, rtt, delivered);
         let events = connections * (OVERHEAD * hops + first * sent.max(1.0)) + timeouts * hops;
         self.events.add(count_key.clone(), events);
         if key.starts_with("arrivals") {
@@ -419,10 +423,29 @@ impl<'p> Estimator<'p> {
 
     // ---- Samples ----
 
+    /// The variables of the flows of a table, which deliver so many segments: all of a flow at each sample and each change of one.
+    fn variables(&mut self, table: &Table<'_>, rtt: f64, delivered: f64) {
+        let Table { flow, count, members, .. } = table;
+        if !self.plan.trace.variables || members.is_some() {
+            return;
+        }
+        let variables = registry::find(flow.cc.name).map(registry::variables).unwrap_or_default();
+        let is_discrete = variables.iter().any(|variable| !variable.values.is_empty());
+        let changes = (count * CHANGES * self.seconds / rtt).min(SENT * delivered) * f64::from(is_discrete);
+        let rows = variables.len() as f64 * (count * self.times() + changes);
+        self.rows.add("trace.variables", rows);
+        self.bytes.add("trace.variables", rows * ROW_BYTES);
+    }
+
+    /// How often samples are taken.
+    fn times(&self) -> f64 {
+        (self.plan.duration.picos() / self.plan.trace.interval.picos()) as f64 + 1.0
+    }
+
     /// Samples: rows of flows, crowds, streams and links, and rates for the metrics.
     fn sample(&mut self) {
         let plan = self.plan;
-        let times = (plan.duration.picos() / plan.trace.interval.picos()) as f64 + 1.0;
+        let times = self.times();
         let measured = (plan.measure.to.picos() / plan.measure.interval.picos()) as f64 + 2.0;
         let flows = match self.scenario.engine {
             // All, or where they are too many, a class of those that start at about the same time.

@@ -343,6 +343,9 @@ elephan_units::with_defaults! {
         pub interval: Option<Time> = None,
         /// Whether to record every event.
         pub events: bool = false,
+        /// Whether to record the variables of the flows' congestion control: its state, its estimates and its bounds, at every sample and
+        /// whenever the state changes.
+        pub variables: bool = false,
         /// Whether to record every transfer; metrics always include them.
         pub transfers: bool = true,
         /// Links whose packets are captured in a pcap file.

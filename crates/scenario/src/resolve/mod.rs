@@ -64,8 +64,9 @@ impl Scenario {
         if !network.mistakes.is_empty() {
             return Err(Error { file: file.to_owned(), mistakes: network.mistakes });
         }
-        let TraceFile { events, transfers, ref pcap, .. } = self.trace;
-        let trace = Trace { interval: self.trace_interval(), events, transfers, pcap: pcap.clone() };
+        let TraceFile { events, variables, transfers, ref pcap, .. } = self.trace;
+        let (interval, pcap) = (self.trace_interval(), pcap.clone());
+        let trace = Trace { interval, events, variables, transfers, pcap };
         let mut plan = Plan {
             seed: Seed::new(self.seed),
             duration: self.duration,

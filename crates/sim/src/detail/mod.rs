@@ -1,24 +1,28 @@
-//! Single packets: events and captures.
+//! What is recorded packet by packet: events, captures, variables of algorithms.
 
 mod captures;
 mod pcap;
+mod variables;
 
 use elephan_metrics::Control;
 use elephan_metrics::table::Table;
-use elephan_metrics::trace::{EventKind, EventRow, EventTrace, UNKNOWN};
+use elephan_metrics::trace::{EventKind, EventRow, EventTrace, UNKNOWN, VariableTrace};
 use elephan_scenario::Plan;
 use elephan_tcp::{Endpoint, Header};
 use elephan_units::Time;
 
 use crate::detail::captures::Captures;
+use crate::detail::variables::Variables;
 use crate::error::Error;
 
-/// The events and captures of a run.
+/// The events, captures and variables of a run.
 pub struct Detail<'a> {
     plan: &'a Plan,
     events: EventTrace,
     /// Captured packets.
     pub captures: Captures,
+    /// Variables of the flows' algorithms.
+    pub variables: Variables,
 }
 
 /// An event of a packet, a window or a connection.
@@ -37,7 +41,12 @@ pub struct Event<'a> {
 impl<'a> Detail<'a> {
     /// Of a run that has not begun.
     pub fn new(plan: &'a Plan, control: &dyn Control) -> Result<Self, Error> {
-        Ok(Self { plan, events: EventTrace::default(), captures: Captures::new(plan, control)? })
+        Ok(Self {
+            plan,
+            events: EventTrace::default(),
+            captures: Captures::new(plan, control)?,
+            variables: Variables::new(plan.flows.len()),
+        })
     }
 
     /// Records an event, of a flow with this sender.
@@ -57,15 +66,15 @@ impl<'a> Detail<'a> {
         });
     }
 
-    /// Rows of events so far.
+    /// Rows of events and variables so far.
     pub fn rows(&self) -> usize {
-        self.events.rows()
+        self.events.rows() + self.variables.trace.rows()
     }
 
-    /// The events in order. All captures are complete.
-    pub fn finish(mut self) -> Result<EventTrace, Error> {
+    /// The events in order, and the variables. All captures are complete.
+    pub fn finish(mut self) -> Result<(EventTrace, VariableTrace), Error> {
         self.captures.finish()?;
         self.events.sort();
-        Ok(self.events)
+        Ok((self.events, self.variables.trace))
     }
 }

@@ -48,6 +48,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         } else {
             self.transmit_all(number, end, now);
         }
+        if DETAILED && end == SENDER {
+            self.note_variables(number, now);
+        }
         if end == SENDER && self.watch(number, now) {
             return;
         }
@@ -65,6 +68,19 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if let Some(half) = self.half(number, end) {
             half.wake = due;
             self.site.timers.schedule(Timer::End(number, end), due);
+        }
+    }
+
+    /// Records the variables of a flow if its state has changed, and the plan asks for them.
+    fn note_variables(&mut self, number: u32, now: Time) {
+        if !self.site.plan.trace.variables || number as usize >= self.site.plan.flows.len() {
+            return;
+        }
+        let place = self.site.place(number);
+        if let Some(detail) = &mut self.site.detail
+            && let Some(sender) = self.site.slots[place].sender()
+        {
+            detail.variables.note(number, sender.controller(), now);
         }
     }
 

@@ -3,7 +3,7 @@
 mod measured;
 mod samples;
 
-use elephan_metrics::trace::{EventTrace, TransferTrace};
+use elephan_metrics::trace::{EventTrace, TransferTrace, VariableTrace};
 use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
 use elephan_units::Time;
@@ -88,9 +88,9 @@ impl<'a> Record<'a> {
                 self.note_transfer(self.plan.flows.len() + number, transfer, None);
             }
         }
-        let mut events = EventTrace::default();
+        let (mut events, mut variables) = (EventTrace::default(), VariableTrace::default());
         for detail in state.sites.iter_mut().filter_map(|site| site.detail.take()) {
-            events = detail.finish()?;
+            (events, variables) = detail.finish()?;
         }
         let segments = |bytes: u64, mss: u32| bytes.div_ceil(u64::from(mss));
         let flows = state.flows().zip(&self.plan.flows);
@@ -113,6 +113,7 @@ impl<'a> Record<'a> {
             queues: links.queues,
             transfers: self.transfers,
             events,
+            variables,
             segments_delivered,
             events_handled: handled,
         })
@@ -126,6 +127,9 @@ impl<'a> Record<'a> {
         }
         if now == self.next_trace {
             self.samples.take(state, now);
+            for site in &mut state.sites {
+                site.sample_variables(now);
+            }
             self.next_trace = now.saturating_add(self.plan.trace.interval);
         }
         let window = self.plan.measure;

@@ -203,6 +203,16 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
+    /// Records the variables of the flows that have a sender here, if the plan asks for them.
+    pub fn sample_variables(&mut self, now: Time) {
+        let Some(detail) = self.detail.as_mut().filter(|_| self.plan.trace.variables) else { return };
+        for (flow, slot) in (0..self.plan.flows.len() as u32).zip(&self.slots) {
+            if let Some(sender) = slot.sender() {
+                detail.variables.sample(flow, sender.controller(), now);
+            }
+        }
+    }
+
     /// Whether any connection has an algorithm that may fail.
     pub fn may_fail(&self) -> bool {
         self.stacks.iter().any(|stack| stack.is_governed())

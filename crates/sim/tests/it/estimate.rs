@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use crate::common::plan;
 
-const ALGORITHMS: [&str; 9] = ["tahoe", "reno", "sack", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp"];
+const ALGORITHMS: [&str; 10] =
+    ["tahoe", "reno", "sack", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp", "bbr"];
 
 const QUEUES: [&str; 8] = [
     r#""droptail""#,
@@ -63,9 +64,9 @@ fn scenario() -> impl Strategy<Value = String> {
         1u8..4,
         prop::sample::select(vec!["1 ms", "200 ms", "1 s"]),
     );
-    let rest = (one_of(&TRAFFIC), one_of(&HOSTS), any::<bool>(), any::<u32>(), any::<bool>());
+    let rest = (one_of(&TRAFFIC), one_of(&HOSTS), any::<[bool; 2]>(), any::<u32>(), any::<bool>());
     (prop::collection::vec(flow, 1..5), path, queue, stack, rest).prop_map(
-        |(flows, (rate, rtt, buffer, loss), (queue, vary, access), stack, (traffic, host, events, seed, changes))| {
+        |(flows, (rate, rtt, buffer, loss), (queue, vary, access), stack, (traffic, host, [events, variables], seed, changes))| {
             let (recovery, [fack, pacing, ecn, timestamps], delayed, rto_min) = stack;
             let flows: Vec<String> = flows
                 .into_iter()
@@ -85,7 +86,7 @@ fn scenario() -> impl Strategy<Value = String> {
                  {vary} {access} loss = {{ name = \"random\", probability = {loss} }} }}\n\
                  tcp = {{ recovery = \"{recovery}\", fack = {fack}, pacing = {pacing}, ecn = {ecn}, timestamps = {timestamps}, \
                  delayed_ack = {{ segments = {delayed} }}, rto_min = \"{rto_min}\" }}\n\
-                 measure = {{ from = \"0 s\" }}\ntrace = {{ events = {events}, interval = \"50 ms\" }}",
+                 measure = {{ from = \"0 s\" }}\ntrace = {{ events = {events}, variables = {variables}, interval = \"50 ms\" }}",
                 flows.join(", ")
             )
         },
@@ -100,6 +101,7 @@ fn rows(outcome: &Outcome) -> usize {
         + outcome.queues.time_s.len()
         + outcome.transfers.flow.len()
         + outcome.events.time_s.len()
+        + outcome.variables.time_s.len()
 }
 
 proptest! {

@@ -17,3 +17,4 @@ mod regression;
 mod stacks;
 mod steady_state;
 mod traces;
+mod variables;

@@ -124,6 +124,7 @@ pub fn examine(plan: &Plan, seed: u64) -> Result<u64, String> {
         outcome.queues.rows(),
         outcome.transfers.rows(),
         outcome.events.rows(),
+        outcome.variables.rows(),
     ];
     let rows = rows.iter().sum::<usize>();
     if rows as f64 > estimate.rows.amount {
@@ -137,6 +138,15 @@ pub fn examine(plan: &Plan, seed: u64) -> Result<u64, String> {
         let again = run(plan, &Uncontrolled).map_err(|error| error.to_string())?;
         if fingerprint(&outcome) != fingerprint(&again) {
             return Err("two runs of one seed differ".to_owned());
+        }
+    }
+    if seed % AGAIN == 2 {
+        let mut plan = plan.clone();
+        plan.trace.variables = true;
+        let mut more = run(&plan, &Uncontrolled).map_err(|error| error.to_string())?;
+        more.variables.clone_from(&outcome.variables);
+        if fingerprint(&outcome) != fingerprint(&more) {
+            return Err("with variables it differs".to_owned());
         }
     }
     if seed % AGAIN == 1 && !matches!(run(plan, &Cancels::default()), Err(Error::Cancelled)) {
