@@ -9,6 +9,8 @@ __version__: str
 TRANSFER_PORT: int
 "The port of a receiver, if none is named."
 EVENT_KINDS: list[str]
+VARIABLES: list[str]
+VARIABLE_VALUES: list[str]
 "The kinds of events of a run, in the order of the numbers in `events.parquet`."
 
 class ScenarioError(ValueError):

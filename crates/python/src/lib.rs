@@ -28,7 +28,9 @@ use std::thread;
 
 use elephan_metrics::Outcome;
 use elephan_metrics::table::Table;
-use elephan_metrics::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
+use elephan_metrics::trace::{
+    CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace, VariableTrace,
+};
 use elephan_scenario::{Buffer, Plan};
 use elephan_sim::Error;
 use elephan_units::{Rate, Time};
@@ -147,6 +149,7 @@ pub(crate) fn tables_of(
         CrowdTrace::NAME => columns(py, outcome.crowds)?,
         TransferTrace::NAME => columns(py, outcome.transfers)?,
         EventTrace::NAME => columns(py, outcome.events)?,
+        VariableTrace::NAME => columns(py, outcome.variables)?,
         "segments_delivered" => outcome.segments_delivered,
         "events_handled" => outcome.events_handled,
     })
@@ -236,6 +239,9 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("EVENT_KINDS", elephan_metrics::trace::EventKind::NAMES.to_vec())?;
+        let [variables, values] = elephan_cc::registry::vocabulary();
+        module.add("VARIABLES", variables)?;
+        module.add("VARIABLE_VALUES", values)?;
         module.add("FOREIGN_KINDS", elephan_abi::registered::KINDS.to_vec())?;
         #[cfg(all(feature = "hosts", target_os = "linux"))]
         {

@@ -1,6 +1,6 @@
 //! What a scenario can name: the entries of all registries.
 
-use elephan_cc::{registry, slow_start};
+use elephan_cc::{Variable, registry, slow_start};
 use elephan_net::DISCIPLINES;
 use elephan_scenario::TRAFFIC;
 use elephan_tcp::RECOVERIES;
@@ -10,15 +10,18 @@ use serde_json::{Value, json};
 
 /// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, those that
 /// Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
-/// (`model`), and which file of kernel/ has it.
+/// (`model`), which file of kernel/ has it, and its `variables`.
 #[pyfunction]
 pub fn vocabulary() -> String {
     let algorithm = |entry: &registry::Entry| {
         let mut all = entry.describe();
+        let variable = |it: &Variable| json!({ "name": it.name, "meaning": it.meaning, "unit": it.unit, "values": it.values });
+        let variables: Vec<Value> = registry::variables(entry).into_iter().map(variable).collect();
         let kernel = elephan_abi::find(entry.name).map(|known| known.source);
         all.extend([
             ("model".to_owned(), json!(elephan_model::modelled(entry.name))),
             ("kernel".to_owned(), json!(kernel)),
+            ("variables".to_owned(), json!(variables)),
         ]);
         all
     };

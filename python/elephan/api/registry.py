@@ -28,12 +28,28 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Variable:
+    """A variable of an algorithm's state, which `trace.variables` records: its name, meaning and unit.
+
+    `values` has the names of its values if it is discrete, such as a state. The unit is empty for these, ratios and counts.
+    """
+
+    name: str
+    meaning: str
+    unit: str
+    values: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Variable {self.name}{self.unit and f' in {self.unit}'}>"
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry that a scenario can select: name, title and source.
 
     `implies` has the keys of the scenario's `tcp` that the name sets unless the scenario does. For an algorithm, `model` names
     the algorithm whose response function applies (itself, or a simpler one), and `kernel` its file in kernel/; None if there is
-    none.
+    none. `variables` are what it keeps.
     """
 
     name: str
@@ -43,13 +59,16 @@ class Entry:
     parameters: tuple[Parameter, ...]
     model: str | None = None
     kernel: str | None = None
+    variables: tuple[Variable, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Entry {self.name}: {self.title}, {len(self.parameters)} parameters>"
 
 
 def _entry(found: dict[str, Any]) -> Entry:
-    return Entry(**{**found, "parameters": tuple(Parameter(**p) for p in found["parameters"])})
+    variables = tuple(Variable(**{**one, "values": tuple(one["values"])}) for one in found.get("variables", ()))
+    parameters = tuple(Parameter(**p) for p in found["parameters"])
+    return Entry(**{**found, "parameters": parameters, "variables": variables})
 
 
 @functools.cache
@@ -91,6 +110,7 @@ def cc_groups() -> dict[str, list[Entry]]:
             one,
             name=name,
             source=f"kernel/{one.kernel}",
+            variables=(),
             parameters=tuple(p for p in one.parameters if p.name in keys[name]),
         )
         for one in algorithms()

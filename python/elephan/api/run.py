@@ -1,8 +1,8 @@
 """The result of a run: in memory, and as a folder.
 
 A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
-`crowds.parquet`, `streams.parquet`, `events.parquet` and captures if the scenario requests them. It appears complete or not at
-all (`folders`).
+`crowds.parquet`, `streams.parquet`, `events.parquet`, `variables.parquet` and captures if the scenario requests them. It
+appears complete or not at all (`folders`).
 """
 
 import json
@@ -47,8 +47,8 @@ LINUX_KEYS = ("kernel", "quality")
 SHOWN = (declared("Summary", "utilisation"), declared("Summary", "fairness"))
 
 # The frames of a run. Those of the second row are written only where there is something in them.
-TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
-OPTIONAL = ("crowds", "streams", "events")
+TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events", "variables")
+OPTIONAL = ("crowds", "streams", "events", "variables")
 
 
 def _values(table: str, name: str, values: np.ndarray[Any, Any]) -> pa.Array:
@@ -76,7 +76,7 @@ def _names(names: Sequence[str], numbers: np.ndarray[Any, Any]) -> pa.Array:
 class Run:
     """The results of a scenario.
 
-    `summary` has the metrics; `flows`, `queues`, `transfers` and `events` are Polars frames of samples.
+    `summary` has the metrics; `flows`, `queues`, `transfers`, `events` and `variables` are Polars frames of samples.
     """
 
     scenario: Scenario
@@ -118,7 +118,12 @@ class Run:
                 with pq.ParquetFile(path) as file:
                     there = file.schema_arrow.names
                     return file.read(None if only is None else [column for column in only if column in there])
-        names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
+        names: dict[str, Sequence[str]] = {
+            "link": self.links,
+            "kind": _core.EVENT_KINDS,
+            "variable": _core.VARIABLES,
+            "value_name": _core.VARIABLE_VALUES,
+        }
         columns: dict[str, pa.Array] = {}
         for column, values in self.columns.get(name, {}).items():
             if only is not None and column not in only:
@@ -172,6 +177,11 @@ class Run:
     def events(self) -> "pl.DataFrame":
         """Every event, if the scenario's `trace.events` is set; otherwise empty."""
         return self._frame("events")
+
+    @cached_property
+    def variables(self) -> "pl.DataFrame":
+        """The variables of the flows' algorithms, if the scenario's `trace.variables` is set; otherwise empty."""
+        return self._frame("variables")
 
     def picture(self, kind: str) -> Picture:
         """The data of a picture of one of `KINDS`. Raises `ScenarioError` for another kind, or if this run lacks them."""

@@ -78,7 +78,7 @@ RUN = Kind(
     "a run",
     document="run.json",
     keys={"scenario": dict, "seed": int, "links": list, "labels": list, "elephan": str},
-    files=r"summary\.json|(flows|queues|transfers|crowds|streams|events)\.parquet",
+    files=r"summary\.json|(flows|queues|transfers|crowds|streams|events|variables)\.parquet",
     named=lambda run: (f"{file}.pcap" for file in file_names(map(str, run["links"])).values()),
     title=lambda run: str(run["scenario"]["name"]),
     report="elephan.report.read:read_run",

@@ -54,7 +54,7 @@ def show_(
     ],
     form: Form = "table",
 ) -> None:
-    """Show the parameters of an algorithm or slow start: defaults, ranges and sources.
+    """Show the parameters of an algorithm or slow start, with defaults, ranges and sources, and the variables that it keeps.
 
     Algorithms from outside have names such as linux:bbr, lib:./mine.so, bpf:./mine.bpf.c and python:mine:Mine.
     """

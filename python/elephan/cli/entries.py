@@ -12,6 +12,9 @@ from elephan.api.registry import Entry
 from elephan.base.table import Table, text_heads
 from elephan.cli.output import out, show
 
+# What the table of an algorithm's variables is called.
+VARIABLES = "State that trace.variables records"
+
 
 def table_of(title: str, entries: Sequence[Entry]) -> Table:
     """A table of entries."""
@@ -49,11 +52,14 @@ def print_one(kind: str, entries: Sequence[Entry], name: str, form: str) -> None
         for p in found.parameters
     ]
     table = Table("", text_heads("parameter", "default", "unit", "range", "meaning"), rows)
+    kept = [[one.name, one.unit, ", ".join(one.values), one.meaning] for one in found.variables]
+    variables = Table(VARIABLES, text_heads("variable", "unit", "values", "meaning"), kept)
     if form != "table":
-        show([table], form, asdict(found))
+        show([one for one in (table, variables) if one is table or one.rows], form, asdict(found))
         return
     out.strong(found.name, f": {found.title}\nsource: {found.source}")
     if found.implies:
         out.message(f"implies: {implied(found)}, unless the scenario sets it")
-    if found.parameters:
-        out.show(table)
+    for one in (table, variables):
+        if one.rows:
+            out.show(one)

@@ -49,7 +49,10 @@ def run(
     threads: Annotated[
         int, typer.Option(min=0, help="Threads of the simulator; 0: one for each core. Results are the same.")
     ] = 1,
-    trace: Annotated[str | None, typer.Option(help="`events` records every event.")] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(help="`events` records every event, `variables` the state of congestion control."),
+    ] = None,
     pcap: Annotated[list[str] | None, typer.Option(help="Capture the packets of this link; repeatable.")] = None,
     isolate: Isolate = False,
     large: Large = False,
@@ -62,9 +65,9 @@ def run(
     if engine is not None:
         changes["engine"] = engine
     if trace is not None:
-        if trace != "events":
-            raise _core.ScenarioError(f'--trace: expected "events", found "{trace}"')
-        changes["trace.events"] = "true"
+        if trace not in ("events", "variables"):
+            raise _core.ScenarioError(f'--trace: expected "events" or "variables", found "{trace}"')
+        changes[f"trace.{trace}"] = "true"
     if pcap:
         changes["trace.pcap"] = json.dumps(pcap)
     names = named(columns, heads())

@@ -85,7 +85,7 @@ def _problems(scenario: Scenario, limits: Limits) -> Iterator[str]:
     document = scenario.document
     if document.get("engine", "sim") not in ("sim", "kernel"):
         yield f'engine: expected sim or kernel on this page, found "{document["engine"]}"; use the command line'
-    for key in ("events", "pcap"):
+    for key in ("events", "variables", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
     most = {"events": limits.events, "rows": limits.samples, "bytes": limits.memory_bytes}

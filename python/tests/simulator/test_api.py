@@ -225,6 +225,33 @@ def test_events_are_kept_on_request():
     assert elephan.run(small(duration="2 s")).events.is_empty()
 
 
+def test_the_state_of_congestion_control_is_kept_on_request_with_names(tmp_path: Path):
+    flows = [elephan.flow("bbr"), elephan.flow("cubic"), elephan.flow("reno")]
+    made = elephan.run(small(flows=flows, duration="8 s", trace={"variables": True}))
+    run = elephan.Run.load(made.save(tmp_path / "kept"))
+    assert run.variables.equals(made.variables)
+    kept = {one.name: [variable.name for variable in one.variables] for one in elephan.algorithms()}
+    for flow, name in enumerate(["bbr", "cubic", "reno"]):
+        of_flow = run.variables.filter(pl.col("flow") == flow)
+        assert of_flow["variable"].unique(maintain_order=True).to_list() == kept[name]
+        assert set(of_flow["label"]) == ({name} if kept[name] else set())
+    state = run.variables.filter(pl.col("variable") == "state")
+    entered = state.filter(pl.col("value_name") != pl.col("value_name").shift(fill_value=""))
+    assert entered["value_name"][:2].to_list() == ["Startup", "Drain"]
+    # Times of ACKs, not of samples.
+    assert all(abs(time_s * 10 - round(time_s * 10)) > 1e-6 for time_s in entered["time_s"][1:])
+    quantities = run.variables.filter(pl.col("variable").is_in(["max_bw", "w_est"]))
+    assert quantities["value_name"].null_count() == len(quantities)
+    # One row of each at a time, so that they can be put side by side.
+    wide = run.variables.pivot("variable", index=["flow", "time_s"], values="value")
+    assert wide.height < run.variables.height / 5
+    without = elephan.run(small(flows=flows, duration="8 s"))
+    assert without.variables.is_empty()
+    assert without.flows.equals(made.flows)
+    assert without.queues.equals(made.queues)
+    assert without.summary == made.summary
+
+
 def test_every_algorithm_runs():
     for algorithm in elephan.algorithms():
         run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="10 s"))

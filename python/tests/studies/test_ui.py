@@ -219,6 +219,7 @@ def test_mistakes_come_by_key_in_the_words_of_the_command_line(client: TestClien
         ({"measure": {"interval": "10 ns"}}, "measure.interval"),
         ({"trace": {"pcap": ["bottleneck"]}}, "trace.pcap"),
         ({"trace": {"events": True}}, "trace.events"),
+        ({"trace": {"variables": True}}, "trace.variables"),
         ({"sweep": {"path.rtt": ["40 ms", "80 ms"]}}, "sweep"),
         # No code is loaded for a page.
         ({"flow": [{"cc": "lib:./mine.so"}]}, "flow.0.cc"),
