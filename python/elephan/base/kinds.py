@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 ADDED = (
     r"report(-\d+)?\.(html|pdf|png|svg|md)"
     r"|(cwnd|goodput|receive-rate|srtt|queue|drops|utilisation|sequence"
-    r"|delay-cdf|delay-load|phase|queue-window)\.png"
+    r"|delay-cdf|delay-load|phase|queue-window|variables)\.png"
 )
 
 

@@ -211,7 +211,7 @@ def figures(run: Run) -> list[Points | Cells]:
         if kind.name not in QUANTITIES:
             with contextlib.suppress(LackingError):
                 found.append(kind.of_run(run))
-    return [one for one in found if not isinstance(one, Chart)]
+    return [one for one in found if isinstance(one, Points | Cells)]
 
 
 def charts(run: Run) -> list[Chart]:

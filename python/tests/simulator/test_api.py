@@ -252,6 +252,27 @@ def test_the_state_of_congestion_control_is_kept_on_request_with_names(tmp_path:
     assert without.summary == made.summary
 
 
+def test_the_picture_of_variables_has_a_panel_for_each(tmp_path: Path):
+    flows = [elephan.flow("bbr"), elephan.flow("cubic")]
+    run = elephan.run(small(flows=flows, duration="8 s", trace={"variables": True}))
+    picture = run.picture("variables")
+    panels = {panel.id: panel for panel in picture.panels}
+    assert {"state", "pacing_gain", "max_bw", "w_max"} <= set(panels)
+    assert "Startup" in dict(panels["state"].y.ticks).values()
+    assert [line.name for line in panels["w_max"].series] == ["flow 2: cubic"]
+    assert panels["max_bw"].y.label == "max_bw (segments/s)"
+    # Each value holds until the next.
+    assert panels["state"].series[0].y[0] == panels["state"].series[0].y[1]
+    bound = np.array(panels["bw_shortterm"].series[0].y)
+    assert np.isnan(bound[0])
+    assert np.isfinite(bound).any()
+    assert not np.isinf(bound).any()
+    assert "idle_restart is always false" in picture.note
+    run.plot("variables").savefig(tmp_path / "variables.png")
+    with pytest.raises(elephan.ScenarioError, match=r"^variables: expected a run with trace.variables = true"):
+        elephan.run(small(flows=[elephan.flow("reno")], trace={"variables": True})).plot("variables")
+
+
 def test_every_algorithm_runs():
     for algorithm in elephan.algorithms():
         run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="10 s"))

@@ -128,7 +128,21 @@ class Cells:
         return self
 
 
-Picture = Chart | Points | Cells
+# A picture with one scale.
+Single = Chart | Points | Cells
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Lines over the same quantity in panels one below the other, each with a scale of its own."""
+
+    id: str
+    title: str
+    panels: list[Points]
+    note: str = ""
+
+
+Picture = Single | Panels
 
 
 @dataclass(frozen=True)

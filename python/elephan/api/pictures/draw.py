@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.transforms import blended_transform_factory, offset_copy
 
-from elephan.api.pictures.data import Cells, Chart, Mark, Picture, Points, label
+from elephan.api.pictures.data import Cells, Chart, Mark, Panels, Picture, Points, Single, label
 from elephan.base.plots import COLOURS, STYLE, Figure, thin
 from elephan.base.text import drawn, visible
 
@@ -24,6 +24,8 @@ MOST_TEXTS = 8
 MARK_ROWS = 3
 # Height of a line of small text in inches: a row of the legend, or of a map.
 ROW = 0.17
+# Height of a panel of several that have scales of their own.
+TALL = 0.85
 # Height of a line of the title or of the note.
 LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
@@ -42,7 +44,11 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
 
     `width` is in inches. An empty title, as for a figure with a caption, leaves the note out as well.
     """
-    pictures = [one.numbered() if len(panels) > 1 else one for _, one in panels]
+    stacked = [(name, one) for name, one in panels if isinstance(one, Panels)]
+    if stacked:
+        return _stack(stacked, title, width)
+    singles = [one for _, one in panels if not isinstance(one, Panels)]
+    pictures = [one.numbered() if len(panels) > 1 else one for one in singles]
     first = pictures[0]
     narrow = width < WIDTH
     size = 8 if narrow else 9
@@ -92,6 +98,27 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         return made
 
 
+def _stack(stacked: Sequence[tuple[str, Panels]], title: str, width: float) -> Figure:
+    """Draw panels one below the other, over one horizontal axis; those of several runs have the names of these."""
+    several = len(stacked) > 1
+    every = [(name, panel) for name, picture in stacked for panel in picture.panels]
+    heights = [max(TALL, ROW * len(panel.y.ticks)) for _, panel in every]
+    note = _wrapped(stacked[0][1].note, int(width * 21)) if title else ""
+    with mpl.rc_context({**STYLE, "font.size": 8, "axes.titlesize": 8}):
+        made = Figure(figsize=(width, sum(heights) + 0.9))
+        grid = made.subplots(len(every), 1, sharex=True, squeeze=False, height_ratios=heights)
+        shown = list(grid.flat)
+        for axes, (name, panel) in zip(shown, every, strict=True):
+            draw(axes, panel)
+            axes.label_outer()
+            axes.set_ylabel("")
+            axes.set_title(drawn(f"{name}: {panel.y.label}" if several else panel.y.label, 60))
+        add_head(made, shown, _wrapped(title, int(width * 15)))
+        if note:
+            made.supxlabel(note, fontsize=6, color=GREY, x=0.01, ha="left")
+        return made
+
+
 def _wrapped(text: str, letters: int) -> str:
     """At most four lines: more would leave no room for the picture."""
     lines = textwrap.wrap(visible(text), letters, max_lines=4, placeholder="…")
@@ -121,7 +148,7 @@ def add_head(made: Figure, shown: Sequence[Axes], title: str = "", size: int = 8
     )
 
 
-def labels(picture: Picture) -> tuple[str, str]:
+def labels(picture: Single) -> tuple[str, str]:
     """The labels of the horizontal and of the vertical axis."""
     match picture:
         case Chart():
@@ -133,7 +160,7 @@ def labels(picture: Picture) -> tuple[str, str]:
             return drawn(picture.x), drawn(picture.y)
 
 
-def draw(axes: Axes, picture: Picture) -> None:
+def draw(axes: Axes, picture: Single) -> None:
     """Draw a picture with its labels."""
     match picture:
         case Chart():
@@ -147,7 +174,7 @@ def draw(axes: Axes, picture: Picture) -> None:
     axes.set_ylabel(y)
 
 
-def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture]) -> list[Text]:
+def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Single]) -> list[Text]:
     """Charts that share their axes reach from zero to the longest and the highest of them; maps share their colours."""
     maps = [picture for picture in pictures if isinstance(picture, Cells)]
     charts = [picture for picture in pictures if isinstance(picture, Chart)]
@@ -265,6 +292,8 @@ def _points(axes: Axes, spec: Points) -> None:
         axes.minorticks_off()
         axes.set_xticks([place for place, _ in spec.x.ticks], [drawn(text, 16) for _, text in spec.x.ticks])
     axes.set_yscale("log" if spec.y.log else "linear")
+    if spec.y.ticks:
+        axes.set_yticks([place for place, _ in spec.y.ticks], [drawn(text, 16) for _, text in spec.y.ticks], fontsize=6)
     axes.autoscale_view()
     if spec.x.zero and not spec.x.log:
         axes.set_xlim(left=0)

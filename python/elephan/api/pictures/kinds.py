@@ -8,6 +8,7 @@ from elephan import _core
 from elephan.api.pictures import across, over_time
 from elephan.api.pictures.data import Picture
 from elephan.api.pictures.samples import Recorded
+from elephan.api.pictures.variables import variables
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ KINDS = {
             "Queue against window",
             "The queue of the bottleneck against the sum of all windows.",
             across.queue_window,
+        ),
+        Kind(
+            "variables",
+            "State of congestion control",
+            "What the flows' algorithms keep, such as BBR's state and bounds: a panel for each variable (`trace.variables`).",
+            variables,
         ),
     )
 }
