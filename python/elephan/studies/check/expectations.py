@@ -12,9 +12,9 @@ from elephan import _core
 from elephan.api.derived import harm
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, checked
-from elephan.studies.check.properties import Always, Eventually, Limit, Order, Property
+from elephan.studies.check.properties import Always, Eventually, Limit, Order, Property, after_rounds
 from elephan.studies.check.quantities import quantity
-from elephan.studies.check.readings import Reading, Window, conditions, reading
+from elephan.studies.check.readings import Reading, Window, conditions, mentions_variables, reading, signal
 from elephan.studies.judge import Arm, Claim, Place, Sample, Statistic, Time
 from elephan.studies.lab import Engine, Question
 from elephan.studies.sweeps.names import shown
@@ -162,6 +162,9 @@ def _population(
         # What comes last counts.
         sweep["points"] = [{**one, **fixed} for one in sweep.pop("points", [{}])]
     document["sweep"] = sweep
+    texts = [told.get(name, "") for name in ("metric", "always", "eventually", "after", "until", "within")]
+    if any(mentions_variables(text) for text in [*texts, *told.get("order", ())]):
+        document["trace"] = {**document.get("trace", {}), "variables": True}
     return checked(json.dumps(document), str(file), settings, as_json=True, large=large)
 
 
@@ -233,7 +236,7 @@ def _property(told: Mapping[str, Any], scenario: Scenario, window: Window, key: 
     def of(name: str) -> Any:
         return conditions(told[name], scenario, f"{key}.{name}") if name in told else None
 
-    limit = _limit(told["within"], key) if "within" in told else None
+    limit = _limit(told, scenario, key) if "within" in told else None
     if "always" in told:
         return Always(of("always"), window, of("after"), of("until"))
     if "eventually" in told:
@@ -242,9 +245,13 @@ def _property(told: Mapping[str, Any], scenario: Scenario, window: Window, key: 
     return Order(steps, window, limit)
 
 
-def _limit(text: str, key: str) -> Limit:
+def _limit(told: Mapping[str, Any], scenario: Scenario, key: str) -> Limit:
+    text: str = told["within"]
     if text.endswith("rounds"):
-        raise _core.ScenarioError(f'{key}.within: expected a time such as "2 s", found "{text}"')
+        # Those of the flow of which the first condition is.
+        where = str(told.get("eventually", told.get("order", [""])[0])).split(" ")[0].partition(".")[2]
+        count = signal(f"round_count.{where}", scenario, f"{key}.within")
+        return partial(after_rounds, count, int(text.split(maxsplit=1)[0]))
     length_s = _core.seconds(text)
     return lambda _, from_s: from_s + length_s
 

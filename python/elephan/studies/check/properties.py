@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elephan.api.run import Run
-from elephan.studies.check.readings import Conditions, Numbers, Window
+from elephan.studies.check.readings import Conditions, Numbers, Signal, Window, carried
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,14 @@ class Order:
 
 
 Property = Always | Eventually | Order
+
+
+def after_rounds(count: Signal, rounds: int, run: Run, from_s: float) -> float:
+    """The end, in s, of so many round trips after a time, by the count of them that the algorithm keeps."""
+    time_s, counted = count.of(run)
+    begun = carried(np.array([from_s]), time_s, counted)[0]
+    later = time_s[(time_s >= from_s) & (counted > begun + rounds)]
+    return float(np.nextafter(later[0], -np.inf)) if len(later) else np.inf
 
 
 def _first(condition: Conditions, run: Run, from_s: float, to_s: float) -> float | None:

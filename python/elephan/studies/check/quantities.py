@@ -17,6 +17,7 @@ EXAMPLES = {
     "segments": "4 segments",
     "packets": "10 packets",
     "1": "0.4",
+    "segments/s": "5 Mbit/s",
 }
 UNITS_OF_CORE = {"bit_s": "bit/s", "s": "s", "bytes": "B", "packets": "packets"}
 WORDS = {"segment": "segments", "segments": "segments", "%": "1", "": "1", "rounds": "1", "round": "1"}
@@ -42,6 +43,10 @@ def quantity(text: str, unit: str, key: str) -> Quantity:
     if (found := re.fullmatch(rf"({NUMBER}) ?(% )?bdp", text)) and unit in ("B", "segments", "packets"):
         share = float(found[1]) / (100 if found[2] else 1)
         return Quantity(text, lambda scenario: share * _bdp(scenario, unit, key))
+    if unit == "segments/s":
+        # A rate of whole segments, in what a path carries of them.
+        rate = quantity(text, "bit/s", key)
+        return Quantity(text, lambda scenario: rate.value(scenario) / 8 / _packet_bytes(scenario))
     plain = _plain(text)
     if plain is None or plain[1] != unit:
         raise _core.ScenarioError(f'{key}: expected {_expected(unit)}, found "{text}"')
@@ -83,7 +88,12 @@ def _of_key(key: str, scenario: Scenario, unit: str, where: str) -> float:
 
 def _bdp(scenario: Scenario, unit: str, where: str) -> float:
     """The bandwidth-delay product of the path."""
+    rate, rtt = (_of_key(f"path.{name}", scenario, of, where) for name, of in (("rate", "bit/s"), ("rtt", "s")))
+    return rate * rtt / 8 / (1 if unit == "B" else _packet_bytes(scenario))
+
+
+def _packet_bytes(scenario: Scenario) -> float:
+    """The size of the IP packet of a full segment."""
     size = _core.quantity(str(scenario.document["tcp"].get("packet", "1500 B")))
     assert size is not None
-    rate, rtt = (_of_key(f"path.{name}", scenario, of, where) for name, of in (("rate", "bit/s"), ("rtt", "s")))
-    return rate * rtt / 8 / (1 if unit == "B" else size[0])
+    return size[0]

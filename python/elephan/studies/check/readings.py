@@ -1,5 +1,6 @@
 """What an expectation reads from a run: metrics of its summary, signals of its samples, and conditions on these."""
 
+import itertools
 import math
 import operator
 import re
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from elephan import _core
 from elephan.api.derived import DERIVED
 from elephan.api.metrics import declared_columns, declared_fields
+from elephan.api.registry import Variable, algorithms
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.studies.check.quantities import NUMBER, Quantity, quantity
@@ -25,6 +27,8 @@ Numbers = npt.NDArray[np.float64]
 KEYS = ("time_s", "flow", "link", "label", "kind")
 # The queue of a link by the name that people give it.
 QUEUE = "queue"
+# The table of what algorithms keep.
+VARIABLES = "variables"
 STATISTICS: Mapping[str, Callable[[Numbers], float]] = {
     "min": np.min,
     "max": np.max,
@@ -74,26 +78,26 @@ class Reading:
 
 @dataclass(frozen=True)
 class Signal:
-    """A column of the samples of one flow or link."""
+    """A column of the samples of a flow or a link, or a variable of a flow's algorithm, whose values may have `names`."""
 
     text: str
     table: str
     column: str
     which: Any
-
-    @property
-    def unit(self) -> str:
-        """Its unit."""
-        return unit_of(self.column)
+    unit: str
+    names: tuple[str, ...] = ()
 
     def of(self, run: Run) -> tuple[Numbers, Numbers]:
         """The times of the samples, in s, and their values; unknown ones are NaN."""
         key = "link" if self.table == "queues" else "flow"
-        samples = run.table(self.table, ["time_s", key, self.column])
-        if self.column not in samples.column_names:
+        wanted = ["variable", "value"] if self.table == VARIABLES else [self.column]
+        samples = run.table(self.table, ["time_s", key, *wanted])
+        if wanted[-1] not in samples.column_names:
             return np.array([]), np.array([])
         of_it = np.asarray(samples[key].to_pylist()) == self.which
-        return _floats(samples["time_s"])[of_it], _floats(samples[self.column])[of_it]
+        if self.table == VARIABLES:
+            of_it &= np.asarray(samples["variable"].to_pylist()) == self.column
+        return _floats(samples["time_s"])[of_it], _floats(samples[wanted[-1]])[of_it]
 
 
 def _floats(column: Any) -> Numbers:
@@ -180,10 +184,33 @@ def signal(text: str, scenario: Scenario, key: str) -> Signal:
     if not dot:
         raise _core.ScenarioError(f"{key}: expected a signal and its flow or link, such as cwnd.1, found {text!r}")
     if (flow := _flow(where, scenario, key)) >= 0:
-        return Signal(text, "flows", _named(name, _columns("flows"), key), flow)
+        kept = variables(flow, scenario)
+        column = _named(name, {**_columns("flows"), **{one: one for one in kept}}, key)
+        if name in kept:
+            return Signal(text, VARIABLES, name, flow, kept[name].unit or "1", kept[name].values)
+        return Signal(text, "flows", column, flow, unit_of(column))
     if _link(where, scenario):
-        return Signal(text, "queues", _named(name, _columns("queues"), key), where)
+        column = _named(name, _columns("queues"), key)
+        return Signal(text, "queues", column, where, unit_of(column))
     raise _unknown(where, scenario, key)
+
+
+@cache
+def _variables(algorithm: str) -> Mapping[str, Variable]:
+    return {kept.name: kept for one in algorithms() if one.name == algorithm for kept in one.variables}
+
+
+def variables(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
+    """The variables that the algorithm of a flow keeps, by their names."""
+    counted = itertools.chain.from_iterable([one["cc"]] * one.get("count", 1) for one in scenario.document["flow"])
+    cc = next(itertools.islice(counted, flow, None))
+    return _variables(cc if isinstance(cc, str) else cc["name"])
+
+
+def mentions_variables(text: str) -> bool:
+    """Whether a text needs what algorithms keep: `state.1`, or a number of rounds."""
+    names = {*_core.VARIABLES} - _columns("flows").keys()
+    return text.endswith("rounds") or any(name in names for name in re.findall(r"([a-z_0-9]+)\.", text))
 
 
 def reading(text: str, scenario: Scenario, window: Window, key: str) -> Reading:
@@ -291,7 +318,7 @@ class Compared:
         factor, other = self.right
         other_s, values = other.of(run)
         times = np.union1d(time_s, other_s)
-        return times, _carried(times, time_s, left), factor * _carried(times, other_s, values)
+        return times, carried(times, time_s, left), factor * carried(times, other_s, values)
 
 
 @dataclass(frozen=True)
@@ -309,7 +336,7 @@ class Conditions:
             times = np.union1d(times, time_s)
         known, holds = np.ones(len(times), bool), np.ones(len(times), bool)
         for part, (time_s, left, right) in zip(self.parts, found, strict=True):
-            here, there = _carried(times, time_s, left), _carried(times, time_s, right)
+            here, there = carried(times, time_s, left), carried(times, time_s, right)
             known &= ~np.isnan(here) & ~np.isnan(there)
             holds &= COMPARED[part.sign](here, there)
         return times[known], holds[known]
@@ -319,12 +346,12 @@ class Conditions:
         shown = []
         for part in self.parts:
             times, left, _ = part.of(run)
-            value = _carried(np.array([time_s]), times, left)[0]
+            value = carried(np.array([time_s]), times, left)[0]
             shown.append(f"{part.left.text} = {value:.6g}{'' if part.left.unit == '1' else f' {part.left.unit}'}")
         return ", ".join(shown)
 
 
-def _carried(times: Numbers, own: Numbers, values: Numbers) -> Numbers:
+def carried(times: Numbers, own: Numbers, values: Numbers) -> Numbers:
     """The last value at each of some times; unknown before the first."""
     if len(own) == 0:
         return np.full(len(times), math.nan)
@@ -352,6 +379,14 @@ def _ends(parts: Sequence[Compared], name: str, signs: Sequence[str], scenario: 
             yield part.right.value(scenario)
 
 
+def _is_signal(name: str, where: str, scenario: Scenario, key: str) -> bool:
+    """Whether a name with a dot means a signal, and not a key of the scenario."""
+    if _link(where, scenario):
+        return name in _columns("queues")
+    is_flow = where.isdecimal() or where in scenario.plan["labels"]
+    return is_flow and (name in _columns("flows") or name in variables(_flow(where, scenario, key), scenario))
+
+
 def _compared(text: str, scenario: Scenario, key: str) -> Compared:
     signs = "|".join(COMPARED)
     found = re.fullmatch(rf"(\S+) ({signs}) (.+)", text.strip())
@@ -359,8 +394,15 @@ def _compared(text: str, scenario: Scenario, key: str) -> Compared:
         expected = f"a signal, one of {', '.join(COMPARED)}, and a quantity, such as cwnd.1 >= 4 segments"
         raise _core.ScenarioError(f"{key}: expected {expected}; found {text.strip()!r}")
     left = signal(found[1], scenario, key)
-    other = re.fullmatch(rf"(?:({NUMBER}) )?(([a-z_0-9]+)\.\S+)", found[3])
-    if other and any(other[3] in _columns(table) for table in ("flows", "queues")):
+    if left.names:
+        if found[3] not in left.names or not found[2].startswith("is"):
+            raise _core.ScenarioError(
+                f"{key}: expected is, or is not, and {_core.one_of(left.names, found[3])}; found {text!r}"
+            )
+        value = float(left.names.index(found[3]))
+        return Compared(left, found[2], Quantity(found[3], lambda _: value))
+    other = re.fullmatch(rf"(?:({NUMBER}) )?(([a-z_0-9]+)\.(\S+))", found[3])
+    if other and _is_signal(other[3], other[4], scenario, key):
         right = signal(other[2], scenario, key)
         if right.unit != left.unit:
             raise _core.ScenarioError(f"{key}: expected signals of one unit, found {left.unit} and {right.unit}")
