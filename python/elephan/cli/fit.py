@@ -25,7 +25,8 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="SOURCE",
-            help="A capture (pcap or pcapng; several of the same time are merged), a log of `ss -ti`, or a results folder.",
+            help="A capture (pcap or pcapng; several of the same time are merged), a qlog of a QUIC stack, a log of `ss -ti`, "
+            "or a results folder.",
         ),
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for path.toml, path.json and the comparison.")],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
-from elephan.paths.observed import Observed, together
+from elephan.paths.observed import Observed, by_row, together
 
 # Connections with a smaller share of the bytes of the largest are left out: they are not the transfer.
 LEAST_SHARE = 0.01
@@ -72,14 +72,6 @@ def _one(one: dict[str, Any], name: str) -> Observed:
     if not np.isfinite(rtt_s).any():
         raise _core.ScenarioError(f"{name}: expected an acknowledgment of data that was sent once, found none")
     again = one["data_again"]
-    order = np.argsort(np.where(has, sent_ns, np.iinfo(np.int64).max), kind="stable")[: int(has.sum())]
-    sorted_ns = sent_ns[order]
-
-    def by_row(times: Any, weights: Any) -> Any:
-        """Packets by the row of the last packet that was sent before them, or with them."""
-        place = np.clip(np.searchsorted(sorted_ns, times, side="right") - 1, 0, len(order) - 1)
-        return np.bincount(order[place], weights, minlength=len(time_ns))
-
     late_s = (one["data_time_ns"] - one["data_before_ns"]) * 1e-9
     reordered = (again == LATE) & (late_s < REORDERED_WITHIN * float(np.nanmin(rtt_s)))
     lost = ((again == SEEN) | (again == LATE)) & ~reordered
@@ -98,9 +90,9 @@ def _one(one: dict[str, Any], name: str) -> Observed:
         time_s=time_ns * 1e-9 - start,
         delivered_bytes=(delivered - delivered[0]) * (mss + headers) / mss,
         rtt_s=rtt_s,
-        sent=by_row(one["data_time_ns"], passed),
+        sent=by_row(sent_ns, one["data_time_ns"], passed, known=has),
         # The row before: the lost packet met the queue as the one before it left it.
-        lost=by_row(before[lost] - 1, packets[lost]),
+        lost=by_row(sent_ns, before[lost] - 1, packets[lost], known=has),
         window_bytes=one["ack_flight"].astype(float) if is_at_sender else np.full(len(time_ns), np.nan),
         packet_bytes=mss + headers,
         payload_bytes=float(mss),

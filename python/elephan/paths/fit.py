@@ -1,4 +1,4 @@
-"""From a capture, a log of `ss` or a results folder to a scenario of its path, and back: what its simulation does instead."""
+"""From a capture, a qlog, a log of `ss` or a results folder to a scenario of its path, and back: what its simulation does."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from elephan import _core
 from elephan.api.registry import algorithms
 from elephan.api.run import write_json
 from elephan.api.scenario import flow
-from elephan.paths import capture, predict, scenario, series
+from elephan.paths import capture, predict, qlog, scenario, series
 from elephan.paths.estimates import Estimates
 from elephan.paths.infer import infer
 from elephan.paths.observed import Array, Observed
@@ -23,6 +23,8 @@ USUAL = "cubic"
 MOST_PACKETS = 2e6
 # A core reads so many bytes a second of captures that have headers alone; of whole packets it reads more.
 CAPTURE_BYTES_S = 3e7
+# And of JSON, which Python reads.
+QLOG_BYTES_S = 1e7
 MEASURED = "measured.json"
 
 
@@ -40,7 +42,7 @@ class Fit:
 
 
 def observe(sources: Sequence[Path]) -> Observed:
-    """What a folder of results, a capture (or several of the same time), or a log of `ss -ti` shows."""
+    """What a folder of results, a capture (or several of the same time), a qlog, or a log of `ss -ti` shows."""
     first = sources[0]
     if first.is_dir():
         if len(sources) > 1:
@@ -51,14 +53,19 @@ def observe(sources: Sequence[Path]) -> Observed:
     if magic in MAGIC:
         return capture.observe(sources)
     if len(sources) > 1:
-        raise _core.ScenarioError(f"{sources[1]}: expected several captures, or one log of ss; found more of these")
+        raise _core.ScenarioError(
+            f"{sources[1]}: expected several captures, or one qlog or log of ss; found more of these"
+        )
+    if qlog.is_qlog(first):
+        return qlog.observe(first)
     return series.observe_ss(first)
 
 
 def reading(sources: Sequence[Path]) -> tuple[int, float]:
     """Bytes of files that are to be read, and about how many seconds of a core that takes at most. Raises `OSError`."""
-    size = sum(source.stat().st_size for source in sources if not source.is_dir())
-    return size, size / CAPTURE_BYTES_S
+    files = [source for source in sources if not source.is_dir()]
+    size = sum(source.stat().st_size for source in files)
+    return size, size / (QLOG_BYTES_S if any(map(qlog.is_qlog, files)) else CAPTURE_BYTES_S)
 
 
 def fit(

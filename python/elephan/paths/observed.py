@@ -80,6 +80,17 @@ class Observed:
         }
 
 
+def by_row(sent: Any, times: Any, weights: Any = None, *, known: Any = None) -> Any:
+    """Packets by row: each of those sent at `times` belongs to the row of the last packet that was sent before it, or with it.
+
+    `sent` has the time at which the packet of each row was sent, in the unit of `times`; `known` says which rows have one.
+    """
+    rows = np.arange(len(sent)) if known is None else np.flatnonzero(known)
+    order = rows[np.argsort(sent[rows], kind="stable")]
+    place = np.clip(np.searchsorted(sent[order], times, side="right") - 1, 0, len(order) - 1)
+    return np.bincount(order[place], weights, minlength=len(sent))
+
+
 def together(parts: Sequence[Observed], starts_s: Sequence[float]) -> Observed:
     """Streams of the same path as one: their rows by time, and what they delivered together."""
     if len(parts) == 1:
