@@ -34,7 +34,8 @@ def plot(
         ),
     ],
     folder: Annotated[
-        Path | None, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
+        Path | None,
+        typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep; or a file of qlog."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -64,7 +65,12 @@ def plot(
         return
     if folder is None:
         raise ScenarioError("RESULTS: expected a results folder, found none")
-    target = out or folder / f"{file_name(kind)}.png"
+    beside = (
+        folder.with_name(f"{folder.stem}-{file_name(kind)}.png")
+        if folder.is_file()
+        else folder / f"{file_name(kind)}.png"
+    )
+    target = out or beside
     plots.check_format(target)
     chosen = {
         "over": words(over),

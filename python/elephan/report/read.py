@@ -11,6 +11,7 @@ from elephan import _core
 from elephan.api import tables
 from elephan.api.metrics import METRICS
 from elephan.api.own import restored
+from elephan.api.pictures import draw
 from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
 from elephan.api.pictures.kinds import KINDS
 from elephan.api.pictures.over_time import QUANTITIES, chart, on_one_grid
@@ -22,7 +23,8 @@ from elephan.base.documents import damage, inside
 from elephan.base.kinds import COMPARISON, RESULTS, RUN, SWEEP, kind_of
 from elephan.base.plots import Figure
 from elephan.base.table import Table
-from elephan.base.text import file_name
+from elephan.base.text import file_name, short
+from elephan.report import qlog
 from elephan.report.content import Content, Group, Tile, of_metrics
 from elephan.report.sweep import usual
 from elephan.studies.compare import Comparison, run_path
@@ -189,14 +191,18 @@ def read_comparison(folder: Path) -> Content:
 def picture_of(folder: Path, name: str, chosen: Mapping[str, Any], *, width: float, title: bool) -> Figure:
     """Draw a picture of a kind, or a metric of many runs, of which `chosen` selects; `width` is in inches.
 
-    Raises `ScenarioError` for a folder without results that have such a picture.
+    `folder` may also be a file of qlog. Raises `ScenarioError` for one without results that have such a picture.
     """
-    results = kind_of(folder)
+    is_log = folder.is_file()
+    results = None if is_log else kind_of(folder)
     if results == SWEEP:
         return plot(folder, name, **chosen, width=width, title=title)
-    if results == RUN and any(chosen.values()):
-        found = "expected a sweep or a comparison for --over, --by, --where and --cdf, found a run"
+    if (results == RUN or is_log) and any(chosen.values()):
+        found = f"expected a sweep or a comparison for --over, --by, --where and --cdf, found a {'file' if is_log else 'run'}"
         raise _core.ScenarioError(f"{folder}: {found}")
+    if is_log:
+        picture = qlog.chart(folder, name)
+        return draw.figure([(picture.title, picture)], short(folder.name, 60) if title else "", width)
     if results == RUN:
         return Run.load(folder).plot(name, width=width, title=title)
     if results == COMPARISON:

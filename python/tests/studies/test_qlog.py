@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from command_line import call
 
+import elephan
 from elephan import ScenarioError
 from elephan.paths import fit, qlog
+from elephan.report import qlog as of_log
 
 # A connection on a path of 10 Mbit/s and 40 ms: a packet of 1250 B and its headers take 1.0224 ms. Packet 40 is lost.
 PACKETS, SIZE, STREAM, LOST = 120, 1250, 1210, 40
@@ -364,3 +366,61 @@ def test_a_log_without_packets_has_no_path(log: Callable[[str], Path]):
         fit.observe([path])
     with pytest.raises(ScenarioError, match="expected several captures, or one qlog or log of ss"):
         fit.observe([path, path])
+
+
+# Pictures.
+
+
+def test_a_log_is_drawn_over_time(log: Callable[[str], Path]):
+    """Its windows are bytes; times count from its first update, because a log may count from the start of its machine."""
+    later = [(time + 1e9, what, numbers) for time, what, numbers in happened()]
+    for form, begin_ms in ((quiche(happened()), 0.0), (quiche(later), 1e9)):
+        path = log(form)
+        cwnd = of_log.chart(path, "cwnd")
+        assert [(line.name, line.minor) for line in cwnd.lines] == [("log.sqlog", False)]
+        assert (cwnd.unit, cwnd.time_s[0], cwnd.until_s) == ("kB", 0.0, cwnd.time_s[-1])
+        assert cwnd.time_s[-1] == pytest.approx(1e-3 * STEP_MS * (PACKETS - 2), abs=1e-6)
+        assert cwnd.lines[0].values[0] == pytest.approx(1e-3 * (50_000 + int(begin_ms + 2 * STEP_MS + RTT_MS)))
+        assert of_log.chart(path, "srtt").lines[0].values[-1] == pytest.approx(41.5)
+        assert of_log.chart(path, "in-flight").lines[0].values[-1] == pytest.approx(20.0)
+    done = call("plot", "srtt", path)
+    assert (done.returncode, done.stdout) == (0, f"{path.with_name('log-srtt.png')}\n")
+    assert path.with_name("log-srtt.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_threshold_is_a_line_of_its_own(log: Callable[[str], Path]):
+    updates = [{"time": time, "name": "quic:recovery_metrics_updated", "data": {"ssthresh": 1e4}} for time in (1, 2)]
+    path = log(sequence({"trace": {}}, updates))
+    with pytest.raises(
+        ScenarioError, match=r"expected congestion_window, cwnd, current_cwnd in updates of the metrics"
+    ):
+        of_log.chart(path, "cwnd")
+    updates[0]["data"] = {"ssthresh": 1e4, "congestion_window": 2e4}
+    cwnd = of_log.chart(log(sequence({"trace": {}}, updates)), "cwnd")
+    assert [(line.minor, line.values.tolist()) for line in cwnd.lines] == [(False, [20.0, 20.0]), (True, [10.0, 10.0])]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["goodput"], "plot: expected one of cwnd, srtt, in-flight of a qlog, found 'goodput'"),
+        (
+            ["cwnd", "--over", "rtt"],
+            "expected a sweep or a comparison for --over, --by, --where and --cdf, found a file",
+        ),
+    ],
+)
+def test_a_picture_that_a_log_does_not_have(words: list[str], reason: str, log: Callable[[str], Path]):
+    path = log(quiche(happened()))
+    done = call("plot", words[0], path, *words[1:])
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert not path.with_name("log-goodput.png").exists()
+
+
+def test_bytes_in_flight_of_a_run_are_drawn():
+    flows = [elephan.flow("reno")]
+    run = elephan.run(elephan.dumbbell(rate="5 Mbit/s", rtt="20 ms", flows=flows, duration="3 s"))
+    (line,) = run.picture("in-flight").lines
+    assert line.values == pytest.approx(1e-3 * run.flows["pipe_bytes"].to_numpy())
+    assert line.values.max() > 10

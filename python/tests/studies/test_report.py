@@ -65,7 +65,8 @@ def test_lines_are_the_samples(folders: dict[str, Path]) -> None:
     run = elephan.Run.load(folders["run"])
     (group,) = json.loads(read(folders["run"]).to_json())["groups"]
     charts = {chart["id"]: chart for chart in group["charts"]}
-    assert set(charts) == {"cwnd", "goodput", "receive-rate", "srtt", "queue", "drops", "utilisation", "sequence"}
+    over_time = {"cwnd", "goodput", "receive-rate", "srtt", "in-flight", "queue", "drops", "utilisation", "sequence"}
+    assert set(charts) == over_time
     second = run.flows.filter(run.flows["flow"] == 1)
     np.testing.assert_array_equal(_numbers(charts["cwnd"]["time_s"]), second["time_s"].to_numpy())
     np.testing.assert_allclose(

@@ -37,7 +37,7 @@ def _sampled(table: str, column: str, like: Metric, unit: str = "") -> Metric:
     )
 
 
-MEGABYTES = Metric("", "MB", 1, 1e-6)
+KILOBYTES, MEGABYTES = Metric("", "kB", 1, 1e-3), Metric("", "MB", 1, 1e-6)
 # Counts of several columns: its column is none of them.
 DROPS = Metric(
     "drops and marks",
@@ -62,6 +62,7 @@ QUANTITIES = {
         is_live=False,
     ),
     "srtt": Quantity("flows", _sampled("flows", "srtt_s", declared("FlowSummary", "srtt_mean_s"))),
+    "in-flight": Quantity("flows", _sampled("flows", "pipe_bytes", KILOBYTES), is_live=False),
     "queue": Quantity("links", _sampled("queues", "packets", declared("LinkSummary", "queue_max_packets"))),
     "drops": Quantity("links", DROPS, mean=True),
     "utilisation": Quantity(
