@@ -8,8 +8,7 @@ import typer
 from elephan.base.documents import damage
 from elephan.base.text import Terminal
 from elephan.cli.options import command_line
-from elephan.report.read import read
-from elephan.report.write import write
+from elephan.report.write import write_results
 
 app = command_line()
 
@@ -27,12 +26,17 @@ def report(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--format", help="html, pdf, png, svg or md.", show_default="the suffix of --out, or html"),
+        typer.Option(
+            "--format",
+            help="html, pdf, png, svg or md; of a run also its trace: sqlog (qlog, a file for each flow).",
+            show_default="the suffix of --out, or html",
+        ),
     ] = None,
 ) -> None:
     """Write the results of a run, a comparison, a sweep, a reproduction or a path as one file."""
     kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
     target = out or folder / f"report.{kind}"
     with damage(folder):
-        write(read(folder), target, kind)
-    Terminal().message(f"{target}")
+        written = write_results(folder, target, kind)
+    for path in written:
+        Terminal().message(f"{path}")

@@ -1,4 +1,4 @@
-"""qlog: what a QUIC stack logged of one connection's sender.
+"""qlog: what a QUIC stack, or a run of our own (`elephan.report.qlog`), logged of one connection's sender.
 
 JSON and JSON text sequences (RFC 7464), of the present drafts and of earlier ones: events as objects or as the lists of
 `event_fields`, names with `transport:` and `recovery:` or `quic:`, times from the beginning or from the event before, in ms or
@@ -19,12 +19,18 @@ import numpy as np
 from elephan._core import ScenarioError
 from elephan.paths.observed import Array, Observed, by_row
 
+# The revision that is written: draft-ietf-quic-qlog-main-schema-14, section 5, and draft-ietf-quic-qlog-quic-events-13, section
+# 2.1, by which implementations of a draft append its number.
+FILE_SCHEMA = "urn:ietf:params:qlog:file:sequential"
+EVENT_SCHEMA = "urn:ietf:params:qlog:events:quic-13"
 # The first byte of a record of a sequence (RFC 7464, section 2.2).
 SEPARATOR = "\x1e"
 # White space of JSON. That of Python has the separator, too.
 SPACE = " \t\r\n"
 # Headers of IPv4 and UDP, and what IPv6 has more: a log counts the packet that they carry.
 UDP_HEADERS, MORE_OF_IPV6 = 28, 20
+# `protocol_type` of a trace whose packets are segments of TCP, with their headers in their length.
+TCP = "TCP"
 LEAST_ROWS = 5
 
 # Of each column of the samples the keys that stand for it, in any draft or stack, and the factor to its unit; none for a time.
@@ -107,7 +113,7 @@ def read(path: Path) -> Qlog:
             name, time_s, data, group = clock.event(where, event)
             log = found.get((trace, group))
             if log is None:
-                log = found[trace, group] = Qlog(path.name)
+                log = found[trace, group] = Qlog(path.name, headers=clock.headers)
             _take(log, where, name, time_s, data, clock.unit_s)
     if not found:
         raise ScenarioError(f"{path}: expected events of qlog, found none")
@@ -241,6 +247,7 @@ class _Clock:
         self.fields = [str(one).lower() for one in fields] if isinstance(fields, list) else []
         self.unit_s = 1e-6 if settings.get("time_units") == "us" else 1e-3
         self.format = "relative_to_previous_event" if "delta_time" in self.fields else common.get("time_format")
+        self.headers = 0 if common.get("protocol_type") == TCP else UDP_HEADERS
         self._now = 0.0
 
     def event(self, where: str, event: Any) -> tuple[str, float, Mapping[str, Any], str]:

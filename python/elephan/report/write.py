@@ -1,4 +1,4 @@
-"""A report as a file: a self-contained HTML page, or formats for papers."""
+"""Results as a file: a report (a self-contained HTML page, or formats for papers), or a run's trace, which other tools read."""
 
 import html
 import re
@@ -11,20 +11,38 @@ import matplotlib as mpl
 from matplotlib.backends.backend_pdf import PdfPages
 
 from elephan import _core
+from elephan.api.run import Run
 from elephan.base import plots
 from elephan.base.folders import new_file
+from elephan.base.kinds import RUN, kind_of
 from elephan.base.text import markdown, visible
-from elephan.report import pictures
+from elephan.report import pictures, qlog
 from elephan.report.content import Content
+from elephan.report.read import read
 
 # Nothing is loaded from the network.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
+def write_results(folder: Path, out: Path, kind: str) -> list[Path]:
+    """Write the results of a folder as `kind`, one of `FORMATS` or `TRACES`, and return the files that were asked for.
+
+    Raises `ScenarioError` for another format, for a trace of what is no run, and for damaged results.
+    """
+    if kind not in TRACES:
+        write(read(folder), out, kind)
+        return [out]
+    found = kind_of(folder)
+    if found is not RUN:
+        what = found.what if found else "none of it"
+        raise _core.ScenarioError(f"{folder}: expected the results of a run for --format {kind}, found {what}")
+    return TRACES[kind](Run.load(folder), out)
+
+
 def write(content: Content, out: Path, kind: str) -> None:
     """Write a report as `kind`, one of `FORMATS`; `out` appears complete or not at all."""
     if kind not in FORMATS:
-        raise _core.ScenarioError(f"--format: expected one of {', '.join(FORMATS)}, found {kind!r}")
+        raise _core.ScenarioError(f"--format: expected one of {', '.join([*FORMATS, *TRACES])}, found {kind!r}")
     with new_file(out) as place:
         FORMATS[kind](content, place, out)
 
@@ -101,3 +119,5 @@ FORMATS: dict[str, Callable[[Content, Path, Path], object]] = {
     "svg": _picture,
     "md": _markdown,
 }
+# Of runs alone, by the suffix of their files.
+TRACES: dict[str, Callable[[Run, Path], list[Path]]] = {"sqlog": qlog.write}

@@ -252,6 +252,9 @@ def test_headers_are_those_of_the_network(log: Callable[[str], Path]):
     head, *events = records(quiche(happened()))
     started = {"time": 0, "name": "quic:connection_started", "data": {"local": {"ip_v6": "2001:db8::1"}, "remote": {}}}
     assert qlog.observe(log(sequence(head, [started, *events]))).packet_bytes == SIZE + 48
+    # The length of a segment of TCP has them.
+    head["trace"]["common_fields"] = {"protocol_type": "TCP"}
+    assert qlog.observe(log(sequence(head, events))).packet_bytes == SIZE
 
 
 def test_of_several_connections_that_which_sent_most_counts(log: Callable[[str], Path]):
