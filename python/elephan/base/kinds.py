@@ -18,7 +18,7 @@ from elephan.base.text import file_names
 Document = Mapping[str, Any]
 # The files that commands add to results of any kind: reports, and the pictures of `elephan plot`.
 ADDED = (
-    r"report(-\d+)?\.(html|pdf|png|svg|md|sqlog)"
+    r"report(-\d+)?\.(html|pdf|png|svg|md|sqlog|perfetto)"
     r"|(cwnd|goodput|receive-rate|srtt|in-flight|queue|drops|utilisation|sequence"
     r"|delay-cdf|delay-load|phase|queue-window|variables)\.png"
 )

@@ -28,7 +28,8 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="html, pdf, png, svg or md; of a run also its trace: sqlog (qlog, a file for each flow).",
+            help="html, pdf, png, svg or md; of a run also its trace: sqlog (qlog, a file for each flow), or perfetto "
+            "(for ui.perfetto.dev).",
             show_default="the suffix of --out, or html",
         ),
     ] = None,

@@ -16,7 +16,7 @@ from elephan.base import plots
 from elephan.base.folders import new_file
 from elephan.base.kinds import RUN, kind_of
 from elephan.base.text import markdown, visible
-from elephan.report import pictures, qlog
+from elephan.report import perfetto, pictures, qlog
 from elephan.report.content import Content
 from elephan.report.read import read
 
@@ -120,4 +120,4 @@ FORMATS: dict[str, Callable[[Content, Path, Path], object]] = {
     "md": _markdown,
 }
 # Of runs alone, by the suffix of their files.
-TRACES: dict[str, Callable[[Run, Path], list[Path]]] = {"sqlog": qlog.write}
+TRACES: dict[str, Callable[[Run, Path], list[Path]]] = {"sqlog": qlog.write, "perfetto": perfetto.write}

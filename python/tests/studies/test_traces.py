@@ -1,4 +1,4 @@
-"""Traces of a run for other tools: qlog as the drafts define it, and what is written is read again."""
+"""Traces of a run for other tools: qlog as the drafts define it, read again as it was written, and Perfetto's."""
 
 import json
 from itertools import pairwise
@@ -13,6 +13,7 @@ from command_line import call
 import elephan
 from elephan.paths import fit, qlog
 from elephan.paths.infer import infer
+from elephan.report import perfetto
 from elephan.report import qlog as of_log
 
 
@@ -190,7 +191,7 @@ def test_every_segment_is_sent_once_and_acknowledged_or_lost(written: tuple[elep
         if one.get("name") == "quic:packet_lost"
     ]
     assert len(again) == len(set(again))
-    # A super-segment that is sent again counts once, whatever was lost of it.
+    # A super-segment that is retransmitted counts once, whatever was lost of it.
     assert len(again) <= len(sent.filter(sent["kind"] == "retransmit")) <= 2 * len(again) + 1
 
 
@@ -296,4 +297,82 @@ def test_only_a_run_has_a_trace(tmp_path: Path):
     assert (done.returncode, done.stderr) == (
         2,
         f"{tmp_path / 'none'}: expected the results of a run for --format sqlog, found none of it\n",
+    )
+
+
+# Perfetto.
+
+
+def traced(run: elephan.Run, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The records of a trace by the name of their process."""
+    (path,) = perfetto.write(run, folder / "run.perfetto")
+    document = json.loads(path.read_text())
+    assert document["displayTimeUnit"] == "ms"
+    records = document["traceEvents"]
+    called = {one["pid"]: one["args"]["name"] for one in records if one["name"] == "process_name"}
+    assert len(called) == len({*called.values()})
+    parts: dict[str, list[dict[str, Any]]] = {name: [] for name in called.values()}
+    for one in records:
+        # What the format needs of each phase.
+        assert {"M": {"args"}, "C": {"ts", "args"}, "i": {"ts", "s", "tid"}}[one["ph"]] <= one.keys()
+        parts[called[one["pid"]]].append(one)
+    return parts
+
+
+def counter(records: list[dict[str, Any]], name: str, unit: str) -> list[tuple[float, float]]:
+    return [(one["ts"], one["args"][unit]) for one in records if one["ph"] == "C" and one["name"] == name]
+
+
+def instants(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [one for one in records if one["ph"] == "i" and one["name"] == name]
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_perfetto_has_a_track_for_each_flow_and_link(events: bool, tmp_path: Path):
+    run = a_run(
+        events=events, flows=[elephan.flow("reno"), elephan.flow("htcp", start="2 s")], event=OUTAGE, path=LOSSY
+    )
+    parts = traced(run, tmp_path)
+    assert [*parts] == ["flow 1: reno", "flow 2: htcp", "link bottleneck", "link bottleneck.reverse"]
+    for number, name in enumerate([*parts][:2]):
+        rows = run.flows.filter(run.flows["flow"] == number)
+        at = np.array(counter(parts[name], "cwnd", "segments"))
+        assert at[:, 0] == pytest.approx(1e6 * rows["time_s"].to_numpy(), abs=1e-6)
+        assert at[:, 1] == pytest.approx(rows["cwnd_segments"].to_numpy())
+        # What is unknown or infinite has no value.
+        assert (
+            len(counter(parts[name], "ssthresh", "segments")) == np.isfinite(rows["ssthresh_segments"].to_numpy()).sum()
+        )
+        known = rows["srtt_s"].drop_nulls()
+        assert [value for _, value in counter(parts[name], "smoothed RTT", "ms")] == pytest.approx(
+            (1e3 * known).to_list()
+        )
+        for what, column, kind in (("timeout", "timeouts", "timeout"), ("retransmission", "retransmits", "retransmit")):
+            found = instants(parts[name], what)
+            assert found
+            if events:
+                happened = run.events.filter((run.events["kind"] == kind) & (run.events["flow"] == number))
+                assert [one["ts"] for one in found] == pytest.approx((1e6 * happened["time_s"]).to_list(), abs=1e-6)
+            else:
+                assert sum(one["args"]["count"] for one in found) == rows[column][-1]
+    queue = run.queues.filter(run.queues["link"] == "bottleneck")
+    assert [value for _, value in counter(parts["link bottleneck"], "queue", "packets")] == queue["packets"].to_list()
+    assert (
+        sum(one["args"]["count"] for one in instants(parts["link bottleneck"], "loss on the wire"))
+        == queue["lost"][-1]
+        > 0
+    )
+    drops = instants(parts["link bottleneck"], "drop")
+    assert (len(drops) if events else sum(one["args"]["count"] for one in drops)) == queue["dropped"][-1] > 0
+
+
+def test_perfetto_is_a_form_of_the_report(tmp_path: Path):
+    folder = a_run(events=False, duration="2 s").save(tmp_path / "run")
+    done = call("report", folder, "--out", tmp_path / "mine.perfetto")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'mine.perfetto'}\n")
+    assert json.loads((tmp_path / "mine.perfetto").read_text())["traceEvents"]
+    done = call("report", folder, "--format", "json")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "--format: expected one of html, pdf, png, svg, md, sqlog, perfetto, found 'json'\n",
     )
