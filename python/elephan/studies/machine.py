@@ -21,7 +21,14 @@ from elephan.kernel import build as objects
 
 TUN = Path("/dev/net/tun")
 # A package of each extra of pyproject.toml.
-EXTRAS = {"cluster": "distributed", "compiled": "numba", "gym": "gymnasium", "sweep": "duckdb", "ui": "starlette"}
+EXTRAS = {
+    "cluster": "distributed",
+    "compiled": "numba",
+    "gym": "gymnasium",
+    "sweep": "duckdb",
+    "ui": "starlette",
+    "xarray": "xarray",
+}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -26,7 +26,10 @@ from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside
 from elephan.base.errors import FailedError
 from elephan.base.kinds import SWEEP
-from elephan.studies.sweeps import names
+from elephan.studies.sweeps import arrays, names
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 INDEX, SUPERSEDED = "index.parquet", "superseded.parquet"
 # Columns that are text, even in a part in which all their values are null.
@@ -149,6 +152,20 @@ class Dataset:
             for number, flow in enumerate(Summary.from_dict(json.loads(row["summary"])).flows)
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_xarray(self) -> "xr.Dataset":
+        """The metrics of all runs as arrays of xarray, an optional package: `pip install 'elephan[xarray]'`.
+
+        Each key of the sweep is a dimension, by its short name; the keys of `[sweep.zip]` share one, `zip`, and those of
+        `[[sweep.points]]` another, `points`. The last is `repeat`, from 0 on. Coordinates are the settings; where all of a
+        key are quantities of one unit, also as numbers (`rtt_s`). Values are in SI units, which the attribute `units` has;
+        a run that failed, or is missing, has NaN. Raises `FailedError` if xarray is not installed, and `SweepError` for a
+        folder without runs.
+        """
+        description, index = self.description(), self.index()
+        if index.is_empty():
+            raise SweepError(self.without_runs())
+        return arrays.of_runs(index, description)
 
     def samples(self, name: str) -> list[Path]:
         """The parts of `flows`, `queues` or `transfers` that count. Raises `SweepError` if one is missing or incomplete."""

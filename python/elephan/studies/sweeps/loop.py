@@ -39,6 +39,7 @@ from elephan.studies.sweeps.worker import Batch, code_version, identity
 from elephan.studies.sweeps.writer import Writer, writer
 
 if TYPE_CHECKING:
+    import xarray as xr
     from distributed import Client
 
 # A part is written when this much data has gathered, or this much time has passed. At most this is lost if the machine fails.
@@ -419,6 +420,10 @@ class Sweep:
     def to_pandas(self, rows: Literal["runs", "flows"] = "runs") -> Any:
         """As `to_polars`, for pandas, which has to be installed. Raises `FailedError` if it is not."""
         return as_pandas(self.to_polars(rows))
+
+    def to_xarray(self) -> "xr.Dataset":
+        """The metrics as arrays whose dimensions are the keys of the sweep, and `repeat`: as `Dataset.to_xarray`."""
+        return Dataset(self.folder).to_xarray()
 
     def tables(self, **chosen: Any) -> list[Table]:
         """Estimates over repeats by setting, as tables; `chosen` is as for `elephan.studies.sweeps.table`."""
