@@ -13,7 +13,7 @@ import typer
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.api.scenario import load
+from elephan.api.scenario import EXAMPLES, load
 from elephan.base import plots
 from elephan.base.folders import new_file, only_writer, own_or_empty
 from elephan.base.kinds import CHECK
@@ -48,7 +48,7 @@ def check(
         list[Path],
         typer.Argument(
             metavar="FILES",
-            help="Scenario files with `[[expect]]`, or folders of such files.",
+            help="Scenario files with `[[expect]]`, or folders of such files; or names of examples.",
             autocompletion=complete.files(".toml", complete.scenario_names),
         ),
     ],
@@ -140,7 +140,8 @@ def _expectations(files: Sequence[Path], changes: dict[str, str], engine: str, *
     changes = changes | ({"engine": engine} if engine else {})
     found = list[Expectation]()
     for file in files:
-        places = _files(file) if file.is_dir() else [file]
+        folder = file if file.is_dir() else EXAMPLES / file
+        places = _files(folder) if folder.is_dir() and not file.is_file() else [file]
         for place in places:
             scenario = load(place, large=large)
             ones = expectations(place, scenario, changes, large=large)

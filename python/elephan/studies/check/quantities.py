@@ -37,16 +37,16 @@ def quantity(text: str, unit: str, key: str) -> Quantity:
     Raises `ScenarioError`, which names the `key`, for any other text.
     """
     text = text.strip()
+    if unit == "segments/s":
+        # A rate of whole segments, in what a path carries of them.
+        rate = quantity(text, "bit/s", key)
+        return Quantity(text, lambda scenario: rate.value(scenario) / 8 / _packet_bytes(scenario))
     if found := re.fullmatch(rf"(?:({NUMBER}) ?(%)? )?([a-z_]+(?:\.[\w-]+)+|duration)", text):
         share, of = (float(found[1]) if found[1] else 1.0) / (100 if found[2] else 1), found[3]
         return Quantity(text, lambda scenario: share * _of_key(of, scenario, unit, key))
     if (found := re.fullmatch(rf"({NUMBER}) ?(% )?bdp", text)) and unit in ("B", "segments", "packets"):
         share = float(found[1]) / (100 if found[2] else 1)
         return Quantity(text, lambda scenario: share * _bdp(scenario, unit, key))
-    if unit == "segments/s":
-        # A rate of whole segments, in what a path carries of them.
-        rate = quantity(text, "bit/s", key)
-        return Quantity(text, lambda scenario: rate.value(scenario) / 8 / _packet_bytes(scenario))
     plain = _plain(text)
     if plain is None or plain[1] != unit:
         raise _core.ScenarioError(f'{key}: expected {_expected(unit)}, found "{text}"')
