@@ -6,7 +6,7 @@ use elephan_units::{Seed, Stream, Time};
 
 use crate::distribution::Distribution;
 
-/// The sizes of arriving flows.
+/// The sizes of arriving flows, or of an application's chunks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
     /// Random sizes, in bytes; rounded, and at least one.
@@ -16,6 +16,14 @@ pub enum Sizes {
 }
 
 impl Sizes {
+    /// The size number `index`, bytes; one that is drawn comes from `stream`.
+    pub(crate) fn next(&self, index: u64, stream: &mut Stream) -> u64 {
+        match self {
+            Self::Drawn(distribution) => distribution.draw(stream).round().max(1.0) as u64,
+            Self::Listed(list) => list[(index % list.len() as u64) as usize],
+        }
+    }
+
     /// The mean, bytes; infinite if a distribution has none.
     pub fn mean(&self) -> f64 {
         match self {
@@ -42,7 +50,7 @@ pub struct Arriving {
     times: Stream,
     sizes: Stream,
     next: Time,
-    count: usize,
+    count: u64,
 }
 
 impl Arriving {
@@ -72,10 +80,7 @@ impl Arriving {
     /// The next flow has arrived; returns its size, bytes.
     pub fn arrive(&mut self) -> u64 {
         self.advance();
-        let size = match &self.arrivals.sizes {
-            Sizes::Drawn(distribution) => distribution.draw(&mut self.sizes).round().max(1.0) as u64,
-            Sizes::Listed(list) => list[self.count % list.len()],
-        };
+        let size = self.arrivals.sizes.next(self.count, &mut self.sizes);
         self.count += 1;
         size
     }

@@ -1,25 +1,11 @@
 //! Packets sent at fixed intervals, without feedback: constant bit rate, and on-off sources.
 
-use elephan_units::{Rate, Seed, Stream, Time};
+use elephan_units::{Rate, Seed, Time};
 
-use crate::distribution::Distribution;
+use crate::periods::{Pattern, Periods};
 
 /// Picoseconds in a second, times bits in a byte.
-const PICOS_BITS: u128 = 8_000_000_000_000;
-
-/// The timing of a source's packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
-    /// Without pauses.
-    Constant,
-    /// Alternately on and off, for random times in seconds. The rate is that of an on period.
-    OnOff {
-        /// Length of an on period, s.
-        on: Distribution,
-        /// Length of an off period, s.
-        off: Distribution,
-    },
-}
+pub(crate) const PICOS_BITS: u128 = 8_000_000_000_000;
 
 /// A source of datagrams of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,24 +32,16 @@ impl Datagrams {
 
     /// Mean rate, counting whole packets, bit/s.
     pub fn mean_rate(&self) -> f64 {
-        let share = match self.pattern {
-            Pattern::Constant => 1.0,
-            Pattern::OnOff { on, off } => on.mean() / (on.mean() + off.mean()),
-        };
-        self.rate.bits_per_sec() as f64 * share
+        self.rate.bits_per_sec() as f64 * self.pattern.share()
     }
 }
 
-/// A source while it runs: determines when each packet leaves.
-///
-/// Packet intervals count on-time only: if an on period ends within an interval, the rest of the interval
-/// continues in the next on period. So the mean rate is exact however short the on periods are.
+/// A source while it runs: determines when each packet leaves. Packet intervals count on-time only.
 #[derive(Clone, Debug)]
 pub struct Source {
-    stream: Stream,
-    pattern: Pattern,
-    /// When the next burst leaves, and how many of its packets have not left.
-    next: Time,
+    /// When the next burst leaves.
+    periods: Periods,
+    /// How many of its packets have not left.
     left: u32,
     burst: u32,
     /// Interval between bursts: whole picoseconds, and the remainder in units of 1/rate picoseconds.
@@ -71,54 +49,34 @@ pub struct Source {
     rest: u64,
     carry: u64,
     bits_per_sec: u64,
-    /// End of the current on period.
-    on_until: Time,
-    /// Whether `next` lies in an on period; if not, there are periods left to skip before it does.
-    is_on: bool,
 }
-
-/// Maximum number of on and off periods that are skipped at a time: if a packet needs millions of them, other
-/// events are handled in between.
-const PERIODS: u32 = 1000;
 
 impl Source {
     /// Source number `index` of a run, which begins, on, at `start`. The rate and the burst are not zero.
     pub fn new(datagrams: &Datagrams, seed: Seed, index: u64, start: Time) -> Self {
         let picos = u128::from(datagrams.packet) * u128::from(datagrams.burst) * PICOS_BITS;
         let bits_per_sec = datagrams.rate.bits_per_sec();
-        let mut source = Self {
-            stream: seed.stream("on and off times", index),
-            pattern: datagrams.pattern,
-            next: start,
+        Self {
+            periods: Periods::new(datagrams.pattern, seed.stream("on and off times", index), start),
             left: datagrams.burst,
             burst: datagrams.burst,
             distance: Time::from_picos((picos / u128::from(bits_per_sec)).try_into().unwrap_or(u64::MAX)),
             rest: (picos % u128::from(bits_per_sec)) as u64,
             carry: 0,
             bits_per_sec,
-            on_until: Time::MAX,
-            is_on: true,
-        };
-        if let Pattern::OnOff { on, .. } = source.pattern {
-            source.on_until = start.saturating_add(Time::from_secs_f64(on.draw(&mut source.stream)));
         }
-        source
     }
 
     /// When the next packet leaves, or the earliest time at which it may: [`Source::leaves`] distinguishes
     /// the two.
     pub fn next(&self) -> Time {
-        if self.is_on { self.next } else { self.on_until }
+        self.periods.next()
     }
 
     /// The time of [`Source::next`] has come: returns whether a packet leaves. If not, there is a later time
     /// for the next call.
     pub fn leaves(&mut self) -> bool {
-        let leaves = self.is_on;
-        if !leaves {
-            self.pass_periods();
-        }
-        leaves
+        self.periods.has_come()
     }
 
     /// The next packet has left.
@@ -134,30 +92,14 @@ impl Source {
             self.carry -= self.bits_per_sec;
             distance = distance.saturating_add(Time::from_picos(1));
         }
-        self.next = self.next.saturating_add(distance);
-        self.pass_periods();
-    }
-
-    /// Moves times beyond the end of an on period behind the next off period, and so on.
-    fn pass_periods(&mut self) {
-        let Pattern::OnOff { on, off } = self.pattern else { return };
-        for _ in 0..PERIODS {
-            self.is_on = self.next < self.on_until || self.next == Time::MAX;
-            if self.is_on {
-                return;
-            }
-            let beyond = self.next - self.on_until;
-            let off = Time::from_secs_f64(off.draw(&mut self.stream));
-            let on_from = self.on_until.saturating_add(off);
-            self.next = on_from.saturating_add(beyond);
-            self.on_until = on_from.saturating_add(Time::from_secs_f64(on.draw(&mut self.stream)));
-        }
+        self.periods.advance(distance);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::Distribution;
 
     const SEED: u64 = 5;
 

@@ -2,8 +2,10 @@
 
 use elephan_units::Bytes;
 
+use crate::app::App;
+
 /// The data that a flow sends.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
     /// Data without end.
     Unlimited,
@@ -14,16 +16,18 @@ pub enum Demand {
         /// Number of successive transfers; `None` means until the run ends.
         count: Option<u64>,
     },
+    /// What an application writes, on one connection.
+    App(App),
     /// Transfers whose times and sizes a crowd draws.
     Drawn,
 }
 
 impl Demand {
-    /// Payload of a transfer, bytes; `None` if the data have no end.
+    /// Payload of a transfer, bytes; `None` if it sends none.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::Transfers { size, .. } => Some(size.get()),
-            Self::Unlimited | Self::Drawn => None,
+            Self::Unlimited | Self::App(_) | Self::Drawn => None,
         }
     }
 }

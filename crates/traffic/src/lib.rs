@@ -3,6 +3,7 @@
 //! | what | who decides when the next comes | file |
 //! |---|---|---|
 //! | [`Demand`] | the end of the last transfer | `demand.rs` |
+//! | [`App`] | a clock, or an acknowledgment and a pause | `app.rs` |
 //! | [`Web`] | the end of the last object, and a time to think | `web.rs` |
 //! | [`Arrivals`] | a clock: a Poisson process | `arrivals.rs` |
 //! | [`Crowd`] | its members: web users, or arrivals | `crowd.rs` |
@@ -11,18 +12,22 @@
 //! Everything is drawn from a separate random stream, which depends on the seed, the purpose and a number,
 //! but not on the network's behaviour. So a source's sample path is the same whatever other traffic there is.
 
+mod app;
 mod arrivals;
 mod crowd;
 mod datagrams;
 mod demand;
 mod distribution;
+mod periods;
 mod start;
 mod web;
 
+pub use app::{App, KeyFrames, Pace, Writer};
 pub use arrivals::{Arrivals, Arriving, Sizes};
 pub use crowd::{Crowd, Members, Page};
-pub use datagrams::{Datagrams, Pattern, Source, UDP_HEADERS};
+pub use datagrams::{Datagrams, Source, UDP_HEADERS};
 pub use demand::Demand;
 pub use distribution::Distribution;
+pub use periods::Pattern;
 pub use start::Start;
 pub use web::{Request, User, Web};

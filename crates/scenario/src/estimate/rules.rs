@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_cc::registry;
 use elephan_net::{Delay, Limit, Queue};
-use elephan_traffic::{Datagrams, Demand, Distribution, Pattern, Sizes, Web};
+use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 
 use super::{Estimate, FLOW_BYTES, LINK_BYTES, MOST_MODELLED, Parts, SAME_START_S};
@@ -50,6 +50,38 @@ fn least(distribution: &Distribution) -> f64 {
         Distribution::Pareto { minimum, .. } => minimum,
         ref other => other.mean(),
     }
+}
+
+/// Sizes from which nothing smaller than from a list comes, and nothing larger.
+fn bounds(sizes: &Sizes) -> [Distribution; 2] {
+    match sizes {
+        Sizes::Drawn(distribution) => [*distribution; 2],
+        Sizes::Listed(list) => {
+            let constant = |size: Option<&u64>| Distribution::Constant(size.copied().unwrap_or(0) as f64);
+            [constant(list.iter().min()), constant(list.iter().max())]
+        }
+    }
+}
+
+/// How many chunks an application writes in `seconds`, and how many bytes, where an acknowledgment takes `rtt` seconds or more.
+fn writes(app: &App, seconds: f64, rtt: f64) -> [f64; 2] {
+    let [smallest, largest] = bounds(&app.chunks);
+    let key_frames = app.key_frames.as_ref().map(|KeyFrames { size, .. }| bounds(size));
+    let each = key_frames.map_or(f64::INFINITY, |[smallest, _]| least(&smallest)).min(least(&smallest));
+    let chunks = match app.pace {
+        Pace::Rate(rate, _) => occurrences(seconds, 8.0 * each.max(1.0) / rate.bits_per_sec() as f64),
+        Pace::PerSecond(chunks, _) => chunks * seconds + 1.0,
+        Pace::Pause(pause) => occurrences(seconds, rtt + least(&pause)),
+    };
+    let key_frame = |count| key_frames.map_or(0.0, |[_, largest]| total(&largest, count, f64::INFINITY));
+    let bytes = match app.pace {
+        // The last chunk may be beyond the rate.
+        Pace::Rate(rate, _) => {
+            rate.bits_per_sec() as f64 / 8.0 * seconds + total(&largest, 1.0, f64::INFINITY) + key_frame(1.0)
+        }
+        Pace::PerSecond(..) | Pace::Pause(_) => total(&largest, chunks, f64::INFINITY) + key_frame(chunks),
+    };
+    [chunks, bytes]
 }
 
 /// What web users wait at least between two transfers, s.
@@ -274,7 +306,7 @@ impl<'p> Estimator<'p> {
             by_time.min(bits / (8.0 * (SMALLEST_TRANSFER + smallest)) + 2.0 * slots)
         };
         // Connections at a time, connections in all, and the size of each.
-        let (slots, connections, sizes) = match (flow.demand, members) {
+        let (slots, connections, sizes) = match (&flow.demand, members) {
             (Demand::Transfers { size, count: transfers }, _) => {
                 let size = size.get() as f64;
                 let most = transfers.map_or(f64::INFINITY, |transfers| transfers as f64);
@@ -287,25 +319,29 @@ impl<'p> Estimator<'p> {
             }
             (_, Some(Members::Arrivals(arrivals))) => {
                 let connections = count * occurrences(self.seconds, 1.0 / arrivals.per_second);
-                let sizes = match &arrivals.sizes {
-                    Sizes::Drawn(distribution) => *distribution,
-                    Sizes::Listed(list) => {
-                        Distribution::Constant(list.iter().copied().max().unwrap_or(0) as f64)
-                    }
-                };
-                (connections, connections, Some(sizes))
+                let [_, largest] = bounds(&arrivals.sizes);
+                (connections, connections, Some(largest))
             }
-            (Demand::Unlimited | Demand::Drawn, None) => (count, count, None),
+            (Demand::App(_) | Demand::Unlimited | Demand::Drawn, None) => (count, count, None),
+        };
+        let written = match &flow.demand {
+            Demand::App(app) => Some(writes(app, self.seconds, rtt)),
+            _ => None,
         };
         let count_key = self.count_key(key);
         let by_size = |draws: f64, most: f64| {
             sizes.map_or(f64::INFINITY, |sizes| total(&sizes, draws, most) / mss + 2.0 * draws)
         };
-        let sized = SENT * by_size(connections, f64::INFINITY);
+        let sized = SENT
+            * written.map_or_else(
+                || by_size(connections, f64::INFINITY),
+                |[chunks, bytes]| count * (bytes / mss + chunks),
+            );
         let windows = 2.0 * window * (self.seconds / rtt + 1.0) * slots;
         let (segments, widest) = match sizes {
             Some(_) if sized <= windows && slots >= 1e3 => (sized, count_key.clone()),
             Some(_) if sized <= windows => (sized, format!("{key}.size")),
+            None if written.is_some() && sized <= windows => (sized, format!("{key}.app")),
             _ => (windows, format!("{key}.tcp.receive_buffer")),
         };
         let (before, after) = route.split_at(narrowest.unwrap_or(0));
@@ -324,9 +360,16 @@ impl<'p> Estimator<'p> {
         if key.starts_with("arrivals") {
             self.bytes.add(count_key.clone(), slots * FLOW_BYTES);
         }
+        let (rows, row_key) = match written {
+            Some([chunks, _]) => {
+                self.events.add(format!("{key}.app"), count * chunks);
+                (count * chunks, format!("{key}.app"))
+            }
+            None => (connections, count_key),
+        };
         if flow.demand != Demand::Unlimited && self.plan.trace.transfers {
-            self.rows.add(count_key.clone(), connections);
-            self.bytes.add(count_key, connections * ROW_BYTES);
+            self.rows.add(row_key.clone(), rows);
+            self.bytes.add(row_key, rows * ROW_BYTES);
         }
         group.wanted += segments;
         if segments >= group.widest.0 {
