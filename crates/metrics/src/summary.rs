@@ -43,7 +43,7 @@ summary! {
         streams: Vec<StreamSummary>, "", "streams of datagrams";
         /// Metrics of each link with a rate.
         links: Vec<LinkSummary>, "", "links";
-        /// Transfers of flows that finished in the measuring window; none if no flow has transfers.
+        /// Transfers of flows, and chunks of applications, that finished in the measuring window; none if there were none.
         transfers: Option<TransferSummary>, "", "transfers";
     }
 }
@@ -209,13 +209,13 @@ summary! {
 }
 
 summary! {
-    /// Transfers, or pages, that finished in the measuring window.
+    /// Transfers, chunks or pages that finished in the measuring window.
     pub struct TransferSummary {
-        /// Number of finished transfers or pages.
+        /// Number of finished transfers, chunks or pages.
         count: u64, "1", "finished" => Neither "" 1.0 0;
         /// Payload of these.
         bytes: u64, "B", "payload";
-        /// Mean completion time, from the opening of the connection until the FIN was acknowledged.
+        /// Mean completion time: from the opening until the FIN was acknowledged, or from a chunk's write until its last byte was.
         mean_s: Option<f64>, "s", "completion" => Lower "s, mean" 1.0 3;
         /// Median completion time, to 1 %.
         p50_s: Option<f64>, "s", "completion" => Lower "s, median" 1.0 3;

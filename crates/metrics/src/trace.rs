@@ -90,17 +90,17 @@ table! {
 }
 
 table! {
-    /// Every transfer of every flow and crowd that has transfers.
+    /// Every transfer of every flow and crowd that has transfers, and every chunk that the application of a flow writes.
     pub struct TransferTrace of TransferRow = "transfers" {
         /// Number of the flow or crowd; crowds are numbered after the flows.
         flow: u32, "1", "flow";
-        /// Number of the transfer within its flow or crowd.
+        /// Number of the transfer or chunk within its flow or crowd.
         index: u64, "1", "transfer";
-        /// Time at which the connection was opened.
+        /// Time at which the connection was opened, or the chunk written.
         start_s: f64, "s", "start";
-        /// Time at which all data and the FIN were acknowledged; unknown if the run ended before.
+        /// Time at which all data were acknowledged, and of a transfer the FIN; unknown if the run ended before.
         end_s: f64 | null, "s", "end";
-        /// Payload of the transfer.
+        /// Payload of the transfer or chunk.
         bytes: u64, "B", "size";
     }
 }

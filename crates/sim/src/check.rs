@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use elephan_metrics::Outcome;
 use elephan_scenario::Plan;
 use elephan_scenario::plan::Flow;
+use elephan_traffic::Demand;
 use elephan_units::Time;
 
 /// Number of bits by which the count may exceed what a link's rate allows: a packet of the largest size,
@@ -107,6 +108,17 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
         // A mean of equal numbers differs from them by its rounding.
         need(flow.srtt_mean_s.is_none_or(|mean| mean >= least * (1.0 - 1e-12)), || {
             format!("flow {}: a mean RTT of {:?} s on {least} s", number + 1, flow.srtt_mean_s)
+        })?;
+    }
+    let mut written: BTreeMap<u32, u128> = BTreeMap::new();
+    for (&flow, &bytes) in outcome.transfers.flow.iter().zip(&outcome.transfers.bytes) {
+        *written.entry(flow).or_default() += u128::from(bytes);
+    }
+    for (&flow, &delivered) in trace.flow.iter().zip(&trace.delivered_bytes) {
+        let is_app = matches!(plan.flows[flow as usize].demand, Demand::App(_));
+        let written = written.get(&flow).copied().unwrap_or(0);
+        need(!is_app || !plan.trace.transfers || u128::from(delivered) <= written, || {
+            format!("flow {}: {delivered} bytes delivered of {written} written", flow + 1)
         })?;
     }
     let threshold = trace.ssthresh_segments.iter().find(|value| value.is_nan() || **value < 0.0);

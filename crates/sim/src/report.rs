@@ -31,7 +31,7 @@ pub enum Report {
     Congestion(u32),
     /// A flow opened a connection.
     Started(u32),
-    /// A transfer of a flow ended.
+    /// A transfer of a flow ended, or a chunk of its application was acknowledged.
     Finished(u32, Transfer),
     /// A transfer of a crowd ended, and possibly a page with it.
     CrowdFinished(u32, Transfer, Option<Page>),

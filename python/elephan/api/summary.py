@@ -46,14 +46,14 @@ class FlowSummary(Part, frozen=True, kw_only=True):
 
 
 class TransferSummary(Part, frozen=True, kw_only=True):
-    """Transfers, or pages, that finished in the measuring window."""
+    """Transfers, chunks or pages that finished in the measuring window."""
 
     count: int
-    """Number of finished transfers or pages. Unit: 1."""
+    """Number of finished transfers, chunks or pages. Unit: 1."""
     bytes: int
     """Payload of these. Unit: B."""
     mean_s: float | None = None
-    """Mean completion time, from the opening of the connection until the FIN was acknowledged. Unit: s."""
+    """Mean completion time: from the opening until the FIN was acknowledged, or from a chunk's write until its last byte was. Unit: s."""
     p50_s: float | None = None
     """Median completion time, to 1 %. Unit: s."""
     p95_s: float | None = None
@@ -216,4 +216,4 @@ class Summary(Part, frozen=True, kw_only=True):
     links: tuple[LinkSummary, ...] = ()
     """Metrics of each link with a rate."""
     transfers: TransferSummary | None = None
-    """Transfers of flows that finished in the measuring window; none if no flow has transfers."""
+    """Transfers of flows, and chunks of applications, that finished in the measuring window; none if there were none."""

@@ -76,7 +76,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         } else {
             Time::MAX
         };
-        let next = room.min(half.endpoint.poll_timeout_after(now));
+        let turn = if connection.has_app { connection.turn } else { Time::MAX };
+        let next = room.min(half.endpoint.poll_timeout_after(now)).min(turn);
         half.wake = next;
         self.site.timers.schedule(Timer::End(number, SENDER), next);
     }

@@ -294,6 +294,7 @@ fn send_burst(
     steps.take_many(burst.count.into());
     let endpoint = &half.endpoint;
     let is_done = burst.is_all
+        && !connection.has_app
         && steps.are_left()
         && endpoint.reductions() == u64::from(connection.reductions)
         && !endpoint.is_finished();

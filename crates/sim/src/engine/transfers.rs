@@ -1,4 +1,4 @@
-//! Opening and closing of connections: for which transfer one is opened, and what follows when it ends.
+//! Opening and closing of connections: for which transfer one is opened, what its application writes, and what follows when it ends.
 
 use elephan_metrics::trace::EventKind;
 use elephan_tcp::Endpoint;
@@ -7,6 +7,7 @@ use elephan_units::Time;
 
 use crate::engine::site::Running;
 use crate::report::Report;
+use crate::state::app::App;
 use crate::state::connection::{SENDER, Sending, Transfer};
 use crate::state::site::What;
 use crate::state::slot::Owner;
@@ -65,6 +66,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let stack = self.site.stack_of(slot, owner.crowd());
         let connection = Sending::new(flow, stack, (slot, opened), transfer, start, self.site.plan.seed);
         self.site.slot(slot).connection = Some(Box::new(connection));
+        if let Demand::App(app) = &flow.demand {
+            self.site.add_app(slot, App::new(app, flow.stop, self.site.plan.seed, slot, now));
+            self.set_turn(slot);
+        }
         if owner == Owner::Flow {
             self.report(Report::Started(slot));
         }
@@ -72,6 +77,44 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             self.tell_of_slot(EventKind::Start, slot, None, now);
         }
         self.pump::<SENDER>(slot, now);
+    }
+
+    /// The application of a sender does what it has to do now, if it is time; returns whether it was.
+    pub(super) fn take_turn(&mut self, slot: u32, now: Time) -> bool {
+        let Some(connection) = self.site.slot(slot).connection.as_deref_mut() else { return false };
+        if connection.turn > now {
+            return false;
+        }
+        if !connection.has_app {
+            connection.turn = Time::MAX;
+            connection.half.endpoint.stop();
+            return true;
+        }
+        let place = self.site.place(slot);
+        if let (Some(connection), Some(Some(app))) =
+            (&mut self.site.slots[place].connection, self.site.apps.get_mut(place))
+        {
+            app.take_turn(&mut connection.half.endpoint, now);
+        }
+        self.set_turn(slot);
+        true
+    }
+
+    /// Some data of an application may have been acknowledged: reports the chunks of which all was.
+    pub(super) fn take_chunks(&mut self, slot: u32, now: Time) {
+        let acked = self.site.slot(slot).sender().map_or(0, |sender| sender.counters().bytes_acked);
+        while let Some(chunk) = self.site.app(slot).and_then(|app| app.acknowledge(acked, now)) {
+            self.report(Report::Finished(slot, chunk));
+        }
+        self.set_turn(slot);
+    }
+
+    /// Takes note of when it is the turn of a sender's application.
+    fn set_turn(&mut self, slot: u32) {
+        let turn = self.site.app(slot).map_or(Time::MAX, |app| app.turn());
+        if let Some(connection) = &mut self.site.slot(slot).connection {
+            connection.turn = turn;
+        }
     }
 
     /// All data that a connection's sender wrote is acknowledged. If the other end has closed too, the slot's

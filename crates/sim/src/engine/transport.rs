@@ -84,13 +84,15 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
     }
 
-    /// Detects that a window was reduced, that a transfer has ended, or that a connection is closed; in the
+    /// Detects that a window was reduced, that a transfer or a chunk has ended, or that a connection is closed; in the
     /// last case nothing is left to do for the connection.
     #[inline]
     fn watch(&mut self, number: u32, now: Time) -> bool {
         let Some(connection) = &mut self.site.slot(number).connection else { return true };
         let sender = &connection.half.endpoint;
-        let ends = sender.is_finished();
+        // An application that writes over time has written all only when it has closed.
+        let ends = sender.is_finished() && (!connection.has_app || sender.is_closed());
+        let has_app = connection.has_app;
         let reductions = sender.reductions();
         if reductions > u64::from(connection.reductions) {
             connection.reductions = reductions as u32;
@@ -100,6 +102,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             if DETAILED {
                 self.tell_of_slot(EventKind::Congestion, number, None, now);
             }
+        }
+        if has_app {
+            self.take_chunks(number, now);
         }
         ends && self.finish(number, now)
     }
@@ -115,7 +120,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             return;
         };
         half.wake = Time::MAX;
-        if !(end == SENDER && self.stop(number, now)) {
+        if !(end == SENDER && self.take_turn(number, now)) {
             let due = self.due(number, end).unwrap_or(Time::MAX);
             if due > now {
                 self.half(number, end).into_iter().for_each(|half| half.wake = due);
@@ -137,16 +142,5 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         } else {
             self.pump::<RECEIVER>(number, now);
         }
-    }
-
-    /// Stops the application of a sender, if it is time; returns whether it was.
-    fn stop(&mut self, number: u32, now: Time) -> bool {
-        let Some(connection) = &mut self.site.slot(number).connection else { return false };
-        if connection.stop > now {
-            return false;
-        }
-        connection.stop = Time::MAX;
-        connection.half.endpoint.stop();
-        true
     }
 }

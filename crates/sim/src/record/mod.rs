@@ -79,7 +79,7 @@ impl<'a> Record<'a> {
     /// Everything that was recorded.
     pub fn finish(mut self, mut state: State<'_>) -> Result<Outcome, Error> {
         for (number, flow) in state.flows().enumerate() {
-            if let Some(transfer) = flow.slot.unfinished() {
+            for transfer in flow.unfinished() {
                 self.note_transfer(number, transfer, None);
             }
         }

@@ -6,6 +6,7 @@ use elephan_abi::registered;
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_scenario::plan::Flow;
 use elephan_tcp::{Endpoint, Segment, Stack};
+use elephan_traffic::Demand;
 use elephan_units::{Seed, Stream, Time};
 use rand::RngExt;
 
@@ -34,32 +35,34 @@ pub struct Half {
 /// The sending half of a connection.
 #[repr(C)]
 pub struct Sending {
-    /// When the sender's application stops writing; `Time::MAX` once it has.
-    pub stop: Time,
+    /// When the sender's application next does something: it stops writing, or writes where it does so over time. `Time::MAX` for never.
+    pub turn: Time,
     /// Reductions of the window that were already reported.
     pub reductions: u32,
     /// Whether all data that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
+    /// Whether its application writes over time ([`crate::state::app::App`]): any acknowledgment may be that of a chunk.
+    pub has_app: bool,
     /// The end of the connection.
     pub half: Half,
     /// The transfer that it was opened for; `None` if it has no end.
     pub transfer: Option<Box<Transfer>>,
 }
 
-/// A transfer.
+/// A transfer, or a chunk of an application.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Its number, of the flow or the crowd.
     pub number: u64,
     /// Its payload.
     pub size: u64,
-    /// When its connection was opened.
+    /// When its connection was opened, or the chunk written.
     pub opened_at: Time,
 }
 
 impl Sending {
     /// The sending half of a connection of `flow`, whose SYN is ready to be sent: number `number` of slot
-    /// `slot`. Its packets start at `start`.
+    /// `slot`. Its packets start at `start`. An application writes nothing before its first turn.
     pub fn new(
         flow: &Flow,
         stack: &Arc<Stack>,
@@ -70,7 +73,9 @@ impl Sending {
     ) -> Self {
         let iss = initial_numbers(slot, seed).random();
         let mut endpoint = Endpoint::connect(stack, iss);
+        let has_app = matches!(flow.demand, Demand::App(_));
         match &transfer {
+            None if has_app => {}
             None => endpoint.write(u64::MAX),
             Some(transfer) => {
                 endpoint.write(transfer.size);
@@ -80,17 +85,18 @@ impl Sending {
         Self {
             half: Half { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp },
             // All data of a transfer is written when it begins.
-            stop: flow.stop.filter(|_| transfer.is_none()).unwrap_or(Time::MAX),
+            turn: flow.stop.filter(|_| transfer.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
             transfer: transfer.map(Box::new),
             is_finished: false,
+            has_app,
         }
     }
 
-    /// When it wants to be woken: for its own timers, or because the flow stops.
+    /// When it wants to be woken: for its own timers, or because it is the application's turn.
     #[inline]
     pub fn due(&self) -> Time {
-        self.half.endpoint.poll_timeout().min(self.stop)
+        self.half.endpoint.poll_timeout().min(self.turn)
     }
 }
 

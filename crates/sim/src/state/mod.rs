@@ -1,5 +1,6 @@
 //! The complete state of a run, except for what is recorded.
 
+pub mod app;
 pub mod connection;
 pub mod crowd;
 pub mod host;
@@ -17,7 +18,8 @@ use elephan_tcp::Counters;
 
 use crate::packet::Packet;
 use crate::partition::Partition;
-use crate::state::connection::stacks;
+use crate::state::app::App;
+use crate::state::connection::{Transfer, stacks};
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
 use crate::state::site::Site;
@@ -108,6 +110,7 @@ impl<'a> State<'a> {
             delivered: sink.delivered(),
             arrived: sink.arrived(),
             host: from.hosts.get(place).and_then(Option::as_deref),
+            app: from.apps.get(place).and_then(Option::as_deref),
         }
     }
 
@@ -173,9 +176,16 @@ pub struct FlowState<'s> {
     pub arrived: u64,
     /// Its sending host, if processing takes time there.
     pub host: Option<&'s Host>,
+    /// Its application, if it writes over time.
+    pub app: Option<&'s App>,
 }
 
 impl FlowState<'_> {
+    /// The transfer, or the chunks, that are not finished.
+    pub fn unfinished(&self) -> impl Iterator<Item = Transfer> {
+        self.slot.unfinished().into_iter().chain(self.app.into_iter().flat_map(App::unfinished))
+    }
+
     /// Sum of the counters of all its connections; `bytes_delivered` is counted at the receivers.
     pub fn counters(&self) -> Counters {
         let mut counters = self.slot.counters();

@@ -14,6 +14,7 @@ use elephan_units::Time;
 use crate::detail::Detail;
 use crate::error::Error;
 use crate::report::{Key, Log, Rank};
+use crate::state::app::App;
 use crate::state::connection::SENDER;
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
@@ -50,6 +51,8 @@ pub struct Site<'a> {
     pub crowds: Vec<Option<Crowd>>,
     /// The hosts of flows, by number of the slot from `first` on, if processing takes time.
     pub hosts: Vec<Option<Box<Host>>>,
+    /// The applications of flows, by number of the slot from `first` on, if any writes over time.
+    pub apps: Vec<Option<Box<App>>>,
     /// By number, the streams of datagrams whose senders are here.
     pub streams: Vec<Option<Stream>>,
     /// By number, the streams of datagrams whose receivers are here.
@@ -115,6 +118,7 @@ impl<'a> Site<'a> {
             sinks: Vec::new(),
             crowds: plan.crowds.iter().map(|_| None).collect(),
             hosts: Vec::new(),
+            apps: Vec::new(),
             streams: plan.streams.iter().map(|_| None).collect(),
             receptions: plan.streams.iter().map(|_| None).collect(),
             timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, (first, next), here),
@@ -160,6 +164,19 @@ impl<'a> Site<'a> {
             self.hosts.resize_with(self.hosts.len().max(place + 1), || None);
             self.hosts[place] = Some(Box::new(Host::new(costs)));
         }
+    }
+
+    /// The application of the flow of a slot here, if it writes over time.
+    pub fn app(&mut self, slot: u32) -> Option<&mut App> {
+        let place = self.place(slot);
+        self.apps.get_mut(place)?.as_deref_mut()
+    }
+
+    /// Gives the flow of a slot here an application.
+    pub fn add_app(&mut self, slot: u32, app: App) {
+        let place = self.place(slot);
+        self.apps.resize_with(self.apps.len().max(place + 1), || None);
+        self.apps[place] = Some(Box::new(app));
     }
 
     /// Makes a slot for a receiver here.
