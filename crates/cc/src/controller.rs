@@ -269,6 +269,25 @@ impl Controller {
         }
     }
 
+    /// [`Controller::on_ack`] of a sender that may be rate-limited and has had `max_flight` segments in flight: the window grows to limit(maxFS) at
+    /// most, what the transmission of a window of that size would make of it (draft-ietf-ccwg-ratelimited-increase-10, section 3). The rule
+    /// limits increases only.
+    pub fn on_rate_limited_ack(&mut self, ack: &Ack, max_flight: f64) {
+        let (cwnd, starts) = (self.cwnd(), self.in_slow_start());
+        self.on_ack(ack);
+        if self.cwnd() <= max_flight.max(cwnd) {
+            return;
+        }
+        let increase = if starts {
+            max_flight
+        } else {
+            let window = Window { cwnd: max_flight.max(LOSS_WINDOW), ..self.state.window };
+            let whole = Ack { segments: max_flight, ..*ack };
+            limited(self.state.algorithm.clone().increase(&window, &whole), max_flight)
+        };
+        self.moderate((max_flight + increase).max(cwnd));
+    }
+
     /// Grows the window up to `ssthresh`, and uses the rest of the ACK's segments for growth beyond it.
     fn start(&mut self, start: Start, ack: &Ack) {
         let State { window, fraction, .. } = &self.state;

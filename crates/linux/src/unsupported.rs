@@ -99,6 +99,7 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     need(!tcp.abe, "abe", "false", "true".to_owned());
     let validates = tcp.after_idle == AfterIdle::Validate;
     need(!validates, "after_idle", "decay", "\"validate\"".to_owned());
+    need(!tcp.rate_limited_increase, "rate_limited_increase", "false", "true".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     let factor = tcp.auto_tuning_factor;
     need(factor == 2.0, "auto_tuning_factor", "2", factor.to_string());

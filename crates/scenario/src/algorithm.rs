@@ -61,6 +61,10 @@ impl Algorithm {
             let expected = format!("restart, decay or keep, because {name} sets its window itself");
             mistakes.push(Mistake::new("after_idle", expected, "\"validate\""));
         }
+        if tcp.rate_limited_increase && governs {
+            let expected = format!("false, because {name} sets its window itself");
+            mistakes.push(Mistake::new("rate_limited_increase", expected, true));
+        }
         mistakes
     }
 

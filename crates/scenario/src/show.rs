@@ -78,6 +78,11 @@ mod tests {
             refused(validate, "\"bbr\"")
                 .is_err_and(|text| text.starts_with("tcp.after_idle: ") && text.contains("bbr"))
         );
+        let increase = "{ rate_limited_increase = true }";
+        assert_eq!(refused(increase, "\"cubic\""), Ok(()));
+        let expected =
+            "tcp.rate_limited_increase: expected false, because dctcp sets its window itself, found true";
+        assert_eq!(refused(increase, "\"dctcp\""), Err(expected.to_owned()));
     }
 
     #[test]

@@ -371,6 +371,12 @@ elephan_units::with_defaults! {
         pub moderate_cwnd: bool = false,
         /// What happens to the window after an idle time.
         pub after_idle: AfterIdle = AfterIdle::Restart,
+        /// Rate-limited increase (draft-ietf-ccwg-ratelimited-increase-10, section 3): the window also grows where the application does
+        /// not fill it, but only to what the transmission of one window of maxFS would make of it, the largest amount in flight
+        /// since the last reduction: twice that in slow start, and in congestion avoidance what the algorithm adds to it in a round
+        /// trip. Without it the window grows if it was the limit, in slow start if half of it was in flight (Linux,
+        /// `tcp_is_cwnd_limited`), or by the rules of `after_idle = "validate"`.
+        pub rate_limited_increase: bool = false,
         /// Whether `cwnd` is a real number or an integer.
         pub quantisation: Quantisation = Quantisation::None,
     }

@@ -29,12 +29,12 @@ impl Sender {
     ///
     /// - data is outstanding, of which nothing is known but that it was sent, and its timer runs for the first time;
     /// - no loss recovery is in progress, no reduction for a mark, and no reduction awaits the ACK that may show it to be spurious;
-    /// - `cwnd` is not validated, and not moderated at this ACK, and no duplicate ACKs have arrived;
+    /// - `cwnd` is not validated, is not limited in its growth, and not moderated at this ACK, and no duplicate ACKs have arrived;
     /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - segments have timestamps, a round-trip time is known, and the last timeout is over.
     pub fn is_usual(&self) -> bool {
-        let Self { phase, frto, eifel, rack, tlp, validation, duplicates, timer, .. } = self;
+        let Self { phase, frto, eifel, rack, tlp, underuse, duplicates, timer, .. } = self;
         rack.is_none()
             && phase.is_open()
             && self.board.is_untouched()
@@ -44,7 +44,7 @@ impl Sender {
             && duplicates.is_none()
             && frto.is_none()
             && eifel.examined.is_none()
-            && validation.is_none()
+            && underuse.is_none()
             && self.settings.timestamps
             && !self.is_reduced_for_mark()
             && !(self.settings.is_particular && (self.is_sampled() || self.is_dubious()))
@@ -201,7 +201,7 @@ impl Sender {
         if self.governed.is_some() {
             self.tell_state(now);
         }
-        if self.validation.is_some() {
+        if self.validates() {
             self.validate_ack(before, now);
         }
         if delivered.counted > 0 || advanced {
@@ -401,6 +401,7 @@ impl Sender {
         now: Time,
     ) {
         self.begin_round();
+        self.measure_flight();
         let state = self.state();
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && !self.phase.is_recovery();
@@ -449,7 +450,8 @@ impl Sender {
     /// Tells the controller of an ACK worth `segments` of growth.
     #[inline]
     fn grow(&mut self, segments: f64, rtt: Option<Time>, state: State, now: Time) {
-        self.controller.on_ack(&Ack {
+        let max_flight = self.max_flight();
+        let ack = Ack {
             now,
             segments,
             delivered: self.segments(self.delivered),
@@ -461,7 +463,11 @@ impl Sender {
             round: self.round.number,
             state,
             mss: self.settings.mss,
-        });
+        };
+        match max_flight {
+            Some(segments) => self.controller.on_rate_limited_ack(&ack, segments),
+            None => self.controller.on_ack(&ack),
+        }
     }
 
     /// The state that the controller is told.

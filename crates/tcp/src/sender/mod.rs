@@ -7,13 +7,14 @@
 //! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`,
 //! probes for a lost tail are in `tlp.rs`. `frto.rs` and `eifel.rs` find reductions that were spurious, besides
 //! D-SACK (`undo.rs`).
-//! Whether the application uses the window is in `validation.rs`.
+//! Whether the application uses the window is in `validation.rs`, and how far it may grow then in `max_flight.rs`.
 
 mod acknowledge;
 mod eifel;
 mod frto;
 mod governed;
 mod halving;
+mod max_flight;
 mod pacing;
 mod phase;
 mod prr;
@@ -52,7 +53,7 @@ use space::SendSpace;
 use timer::Timer;
 use tlp::Tlp;
 use undo::Undo;
-use validation::Validation;
+use validation::Underuse;
 
 pub use rtt::{Rtt, TICK, ticks};
 pub use timer::in_wheel;
@@ -137,8 +138,8 @@ pub struct Sender {
     /// None where no probes are sent.
     tlp: Option<Box<Tlp>>,
     frto: Option<Frto>,
-    /// None where the window is not validated.
-    validation: Option<Box<Validation>>,
+    /// None where there are no rules for a window that the application does not fill, but that it does not grow.
+    underuse: Option<Box<Underuse>>,
 }
 
 /// Consecutive duplicate ACKs.
@@ -229,7 +230,7 @@ impl Sender {
             pacer: pacer.map(Box::new),
             last_sent: Time::MAX,
             governed: controller.governor().map(|governor| Box::new(Governed::new(governor))),
-            validation: validates.then(|| Box::new(Validation::new())),
+            underuse: Underuse::new(config).map(Box::new),
         }
     }
 
@@ -366,12 +367,12 @@ impl Sender {
         let Self { controller: _, settings, space, board, rtt, timer, phase, duplicates, .. } = self;
         let board = board.recorded_all();
         let Self { last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage, .. } = self;
-        let Self { timed_from, burst, pacer, last_sent, governed, validation, .. } = self;
+        let Self { timed_from, burst, pacer, last_sent, governed, underuse, .. } = self;
         format!(
             "{:?} {:?} {:?}",
             (settings, space, board, rtt, timer, phase, duplicates),
             (last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage),
-            (timed_from, burst, pacer, last_sent, governed, validation)
+            (timed_from, burst, pacer, last_sent, governed, underuse)
         )
     }
 

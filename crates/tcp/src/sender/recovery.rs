@@ -276,7 +276,7 @@ impl Sender {
             return;
         }
         self.validate(now);
-        let validated = self.validation.as_ref().is_none_or(|validation| validation.is_valid());
+        let validated = self.is_validated();
         self.controller.on_congestion(&Congestion {
             now,
             cause,

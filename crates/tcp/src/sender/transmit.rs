@@ -5,6 +5,7 @@ use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow, SackRecovery};
 use super::scoreboard::DUP_THRESH;
+use super::validation::validation_of;
 use super::{Sender, Transmission, Usage};
 use crate::config::AfterIdle;
 use crate::report::Counters;
@@ -206,7 +207,7 @@ impl Sender {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(&self.controller, bytes, counters.segments_sent, self.rtt.srtt(), now);
-            if let Some(validation) = self.validation.as_mut().filter(|_| !transmission.again) {
+            if let Some(validation) = validation_of(&mut self.underuse).filter(|_| !transmission.again) {
                 validation.on_sent(self.space.next, self.delivered);
             }
         }
@@ -290,6 +291,9 @@ impl Sender {
         self.space.next += u64::from(len) + u64::from(fin);
         self.note_sent(id, self.space.next, is_first, now);
         self.note_usage(false);
+        if self.underuse.is_some() {
+            self.measure_flight();
+        }
         let push = self.space.next >= self.space.push();
         if push {
             self.space.end_write();
@@ -344,7 +348,7 @@ impl Sender {
             self.controller.resume(now.since(self.last_sent));
             self.tell_event(Event::Start, now);
         }
-        let is_first = self.validation.is_some() && !self.board.was_retransmitted(id);
+        let is_first = self.validates() && !self.board.was_retransmitted(id);
         let record = self.board.retransmit(id, now);
         if is_first {
             self.note_first_retransmission(u64::from(record.len));

@@ -12,11 +12,38 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::acknowledge::Before;
+use super::max_flight::MaxFlight;
+use crate::config::{AfterIdle, Config};
 
 /// Section 4.2: the shortest sampling period, and the number of round-trip times that it has at least.
 const SAMPLING: (Time, f64) = (Time::from_secs(1), 3.0);
 /// Section 5: how long a window is kept that is not validated, the nonvalidated period.
 const KEPT: Time = Time::from_secs(300);
+
+/// What a sender keeps where it has rules for a window that the application does not fill.
+#[derive(Clone, Debug)]
+pub struct Underuse {
+    /// None where the window is not validated.
+    pub validation: Option<Validation>,
+    /// None where the window grows only if it is used.
+    pub max_flight: Option<MaxFlight>,
+}
+
+impl Underuse {
+    /// Of a connection that has sent nothing yet; none without such rules.
+    pub fn new(config: &Config) -> Option<Self> {
+        let validates = config.after_idle == AfterIdle::Validate;
+        (validates || config.rate_limited_increase).then(|| Self {
+            validation: validates.then(Validation::new),
+            max_flight: config.rate_limited_increase.then(|| MaxFlight::new(config)),
+        })
+    }
+}
+
+/// The validation of the window, if it is validated.
+pub fn validation_of(underuse: &mut Option<Box<Underuse>>) -> Option<&mut Validation> {
+    underuse.as_mut()?.validation.as_mut()
+}
 
 /// What a sender keeps where it validates its window.
 #[derive(Clone, Debug, Default)]
@@ -48,11 +75,6 @@ impl Validation {
     /// A window of which nothing is known yet.
     pub fn new() -> Self {
         Self { is_valid: true, ..Self::default() }
-    }
-
-    /// Whether the window is validated.
-    pub fn is_valid(&self) -> bool {
-        self.is_valid
     }
 
     /// A new segment up to `end` is sent when `delivered` bytes have arrived.
@@ -101,12 +123,24 @@ impl Validation {
 }
 
 impl Sender {
+    /// Whether the window is validated.
+    pub(super) fn validates(&self) -> bool {
+        matches!(self.underuse.as_deref(), Some(Underuse { validation: Some(_), .. }))
+    }
+
+    /// Whether the window is taken as valid now.
+    pub(super) fn is_validated(&self) -> bool {
+        let validation = self.underuse.as_ref().and_then(|rules| rules.validation.as_ref());
+        validation.is_none_or(|validation| validation.is_valid)
+    }
+
     /// Whether the window may grow by an ACK of new data. It may while it is validated (section 4.3), and otherwise if it was the limit
-    /// (section 4.5.3).
+    /// (section 4.5.3). With rate-limited increase it always may, up to a limit.
     pub(super) fn may_grow(&self) -> bool {
-        match &self.validation {
-            Some(validation) => validation.is_valid || self.usage.limited,
-            None => self.is_window_limit(),
+        match self.underuse.as_deref() {
+            Some(Underuse { max_flight: Some(_), .. }) => true,
+            Some(Underuse { validation: Some(validation), .. }) => validation.is_valid || self.usage.limited,
+            _ => self.is_window_limit(),
         }
     }
 
@@ -115,7 +149,7 @@ impl Sender {
     pub(super) fn validate(&mut self, now: Time) {
         loop {
             let cwnd = self.bytes(self.controller.cwnd());
-            let Some(validation) = &mut self.validation else { return };
+            let Some(validation) = validation_of(&mut self.underuse) else { return };
             if validation.validate(cwnd, self.rtt.srtt(), now) || now <= validation.until + KEPT {
                 return;
             }
@@ -131,7 +165,7 @@ impl Sender {
             return;
         }
         let (una, next, delivered) = (self.space.una, self.space.next, self.delivered);
-        let Some(validation) = &mut self.validation else { return };
+        let Some(validation) = validation_of(&mut self.underuse) else { return };
         if before.open && una > before.una {
             validation.on_ack(una, next, delivered, now);
         } else if !before.open {
@@ -147,7 +181,7 @@ impl Sender {
 
     /// A recovery has ended, or the timer has run out: sampling begins again, and until then the window is taken as validated.
     pub(super) fn restart_validation(&mut self) {
-        if let Some(validation) = &mut self.validation {
+        if let Some(validation) = validation_of(&mut self.underuse) {
             validation.restart();
         }
     }
@@ -157,7 +191,7 @@ impl Sender {
     /// retransmitted. A timeout has its usual response (section 4.4).
     pub(super) fn reduce_unvalidated(&mut self, cause: Cause, una: u64, validated: bool) {
         let flight_size = self.space.next - una;
-        let Some(validation) = &mut self.validation else { return };
+        let Some(validation) = validation_of(&mut self.underuse) else { return };
         if cause != Cause::Timeout && !validated {
             let used = validation.pipe_ack().max(flight_size);
             if cause == Cause::Loss {
@@ -171,7 +205,7 @@ impl Sender {
     /// `bytes` are retransmitted for the first time.
     pub(super) fn note_first_retransmission(&mut self, bytes: u64) {
         if let Some(Recovery { retransmitted, .. }) =
-            self.validation.as_mut().and_then(|validation| validation.recovery.as_mut())
+            validation_of(&mut self.underuse).and_then(|validation| validation.recovery.as_mut())
         {
             *retransmitted += bytes;
         }
@@ -179,7 +213,7 @@ impl Sender {
 
     /// The reduction was undone.
     pub(super) fn validate_undo(&mut self) {
-        if let Some(validation) = &mut self.validation {
+        if let Some(validation) = validation_of(&mut self.underuse) {
             validation.recovery = None;
         }
     }

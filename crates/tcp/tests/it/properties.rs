@@ -29,6 +29,7 @@ prop_compose! {
             window_reduction: window_reduction(proportional, other), undo: undo(kind),
             after_idle: if kind >= 128 { AfterIdle::Validate } else { AfterIdle::Restart },
             abe: ecn && kind % 2 == 0,
+            rate_limited_increase: kind & 64 > 0,
             byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
             ..Config::default()
         }

@@ -510,3 +510,51 @@ fn what_is_in_flight_never_exceeds_the_window() {
     tcp.until(100).ack(5);
     assert_eq!(tcp.snapshot().pipe, 10_400);
 }
+
+/// Grows at a limited rate by the largest amount in flight.
+fn rate_limited(config: Config) -> Config {
+    Config { rate_limited_increase: true, ..config }
+}
+
+#[test]
+fn a_rate_limited_window_grows_to_twice_the_largest_flight_in_slow_start() {
+    // The example of draft-ietf-ccwg-ratelimited-increase-10, appendix A: 4, 8, 4 and 20 segments in four round trips.
+    let mut tcp = Script::sender(rate_limited(config()));
+    for (at, number, cwnd) in [(200, 4, 14.0), (400, 8, 20.0), (600, 4, 20.0), (800, 20, 40.0)] {
+        use_some(&mut tcp, at, number);
+        assert_eq!(tcp.cwnd(), cwnd, "after {number} segments");
+    }
+    // Section 3.1: 10 segments and, after a pause, 4 more leave 20.
+    let mut tcp = Script::sender(rate_limited(config()));
+    use_some(&mut tcp, 200, 10);
+    use_some(&mut tcp, 400, 4);
+    assert_eq!(tcp.cwnd(), 20.0);
+}
+
+#[test]
+fn a_rate_limited_window_grows_by_a_round_trip_in_congestion_avoidance() {
+    // limit(maxFS) = maxFS + 1 with Standard TCP, and maxFS was the initial window of 10, of which 4 are used. Without the rule
+    // the window stays.
+    for (config, expected) in [(rate_limited(avoiding()), 11.0), (avoiding(), 10.0)] {
+        let mut tcp = Script::sender(config);
+        for at in (200..=2000).step_by(200) {
+            use_some(&mut tcp, at, 4);
+        }
+        assert_eq!(tcp.cwnd(), expected);
+    }
+}
+
+#[test]
+fn a_reduction_measures_the_largest_flight_again() {
+    // 40 in flight, of which one is lost: 20 are left, and then 4 are used. When the recovery begins 40 are in flight, so that maxFS is 40, and
+    // the window grows; after an idle time it restarts from 10, and 4 are all that was in flight since: it does not grow.
+    let mut tcp = used(rate_limited(config()));
+    tcp.write(40).until(300).sack(30, &[31..70]).until(400).ack(70);
+    assert_eq!(tcp.cwnd(), 20.0);
+    use_some(&mut tcp, 600, 4);
+    assert!(tcp.cwnd() > 20.15 && tcp.cwnd() < 20.25, "{}", tcp.cwnd());
+    use_some(&mut tcp, 4000, 4);
+    assert_eq!(tcp.cwnd(), 10.0);
+    use_some(&mut tcp, 4200, 4);
+    assert_eq!(tcp.cwnd(), 10.0);
+}
