@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use elephan_scenario::plan::{Flow, Members, Plan};
 use elephan_tcp::{AfterIdle, ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
+use elephan_traffic::Demand;
 use elephan_units::Mistake;
 
 use crate::path::mtu;
@@ -36,6 +37,8 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
     let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
     for (kind, flow) in groups(plan) {
         need(flow.host.is_none(), "host".to_owned(), "none on a kernel", &"one");
+        let writes = matches!(flow.demand, Demand::App(_));
+        need(!writes, format!("{kind}.app"), "none on a kernel", &"one");
         let start = format!("\"{}\"", flow.slow_start.name);
         let standard = "\"standard\", which is the kernel's";
         let hystart = flow.slow_start.name == "hystart" && flow.cc.name == "cubic";

@@ -63,7 +63,7 @@ pub enum Table<T> {
     /// From an exponential distribution of this mean.
     Exponential(T),
     /// Uniformly from the first to the second.
-    Uniform(T, T),
+    Uniform((T, T)),
     /// From a Pareto distribution.
     Pareto(Pareto<T>),
 }
@@ -101,7 +101,7 @@ impl<T: Quantity> DistributionFile<T> {
             Self::From(Table::Exponential(mean)) => {
                 Ok(Distribution::Exponential(check(&below("exponential"), *mean)?))
             }
-            Self::From(Table::Uniform(from, to)) => {
+            Self::From(Table::Uniform((from, to))) => {
                 let (low, high) = (check(&below("uniform"), *from)?, check(&below("uniform"), *to)?);
                 if low > high {
                     let expected = format!("a second value of {} or more", from.shown());

@@ -68,7 +68,9 @@ impl Plan {
         for (number, flow) in self.flows.iter().enumerate() {
             let refused = |expected, found| Err(refused(&format!("flow.{number}"), expected, found));
             if flow.demand != Demand::Unlimited {
-                return refused("data without end", "transfers");
+                let found =
+                    if matches!(flow.demand, Demand::App(_)) { "an application" } else { "transfers" };
+                return refused("data without end", found);
             }
             let route = &self.routes[flow.forward as usize];
             if !route.contains(&self.bottleneck) {

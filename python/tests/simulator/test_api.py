@@ -311,6 +311,24 @@ def test_every_name_of_an_algorithm_has_a_group():
     )
 
 
+def test_chunks_of_applications_are_transfers():
+    run = elephan.run(elephan.load("application-limited", {"duration": "20 s"}))
+    chunks = run.transfers.filter(pl.col("end_s").is_not_null())
+    of_video = chunks.filter(pl.col("flow").is_between(1, 4))
+    # 30 frames a second; of 8 kB at least, and each 60th of 80 kB.
+    assert 4 * 595 <= len(of_video) <= 4 * 601
+    assert of_video.filter(pl.col("index") % 60 == 0)["bytes"].unique().to_list() == [80_000]
+    assert of_video.filter(pl.col("index") % 60 != 0)["bytes"].is_between(8_000, 16_000).all()
+    # A round trip at least, and its own queue beside the bulk transfer.
+    delays = of_video["end_s"] - of_video["start_s"]
+    assert (delays > 0.04).all()
+    assert (delays < 0.1).sum() > len(delays) / 2
+    assert set(chunks["flow"].unique()) == {1, 2, 3, 4, 5, 6}
+    assert run.summary.transfers is not None
+    assert run.summary.transfers.count == len(chunks)
+    assert run.summary.flows[1].goodput_bit_s < 5e6 < run.summary.flows[0].goodput_bit_s
+
+
 def test_models_are_those_of_the_simplest_algorithm_that_responds_alike():
     models = {entry.name: entry.model for entry in elephan.algorithms()}
     assert models["sack"] == models["tahoe"] == "reno"

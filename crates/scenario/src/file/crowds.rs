@@ -94,7 +94,7 @@ fn standard() -> Algorithm {
     Algorithm(Cc::plain("reno"))
 }
 
-/// Sizes of flows: drawn, or from a list in turn, which may stand in a CSV file.
+/// Sizes of flows or chunks: drawn, or from a list in turn, which may stand in a CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizesFile {
     /// Drawn.
@@ -109,7 +109,7 @@ pub enum SizesFile {
 enum SizesTable {
     List(Vec<Bytes>),
     Exponential(Bytes),
-    Uniform(Bytes, Bytes),
+    Uniform((Bytes, Bytes)),
     Pareto(Pareto<Bytes>),
 }
 
@@ -130,7 +130,7 @@ impl<'de> Deserialize<'de> for SizesFile {
                 match SizesTable::deserialize(MapAccessDeserializer::new(table))? {
                     SizesTable::List(list) => Ok(SizesFile::List(list)),
                     SizesTable::Exponential(mean) => drawn(Table::Exponential(mean)),
-                    SizesTable::Uniform(from, to) => drawn(Table::Uniform(from, to)),
+                    SizesTable::Uniform(pair) => drawn(Table::Uniform(pair)),
                     SizesTable::Pareto(pareto) => drawn(Table::Pareto(pareto)),
                 }
             }

@@ -7,9 +7,12 @@ use super::{ArrivalsFile, CbrFile, FlowFile, OnOffFile, WebFile};
 
 /// Every kind of traffic, by the name of its tables.
 pub const TRAFFIC: &[Entry] = &[
-    kind("flow", "A TCP connection with unlimited data, or successive transfers", "RFC 9293", || {
-        Parameter::of::<FlowFile>(UNSET)
-    }),
+    kind(
+        "flow",
+        "A TCP connection with unlimited data, successive transfers, or what an application writes",
+        "RFC 9293",
+        || Parameter::of::<FlowFile>(UNSET),
+    ),
     kind(
         "web",
         "Web users, who fetch pages object by object and think between pages",

@@ -1,5 +1,6 @@
 //! The scenario file, as people write it.
 
+mod app;
 mod crowds;
 mod event;
 mod expect;
@@ -22,6 +23,7 @@ use crate::algorithm::{Algorithm, SlowStart};
 use crate::buffer::Buffer;
 use crate::start::StartFile;
 
+pub use app::{AppFile, KeyFramesFile};
 pub(crate) use crowds::CrowdFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use event::EventFile;
@@ -255,6 +257,9 @@ traffic! {
         /// Number of successive transfers, each on its own connection: a number or `"repeat"`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub transfers: Option<Transfers>,
+        /// An application that writes over time, on one connection; none means that there is always data to send. Alternative to `size`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub app: Option<AppFile>,
         /// Overrides of the scenario's `tcp` for this flow.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         #[schemars(with = "elephan_tcp::Config")]

@@ -99,7 +99,8 @@ fn per_second(file: &ArrivalsFile, sizes: &Sizes, key: &str) -> Result<f64, Mist
     }
 }
 
-fn sizes_of(file: &SizesFile, key: &str) -> Result<Sizes, Mistake> {
+/// Sizes of flows or chunks, at `key`.
+pub(super) fn sizes_of(file: &SizesFile, key: &str) -> Result<Sizes, Mistake> {
     match file {
         SizesFile::Drawn(drawn) => drawn.distribution(key, false).map(Sizes::Drawn),
         SizesFile::List(list) if list.is_empty() || list.contains(&Bytes::ZERO) => {

@@ -1,5 +1,6 @@
 //! From the file to a plan; and everything that cannot work is refused here.
 
+mod app;
 mod changes;
 mod crowds;
 mod hosts;
@@ -156,27 +157,7 @@ impl Scenario {
     ) -> Option<FlowTable> {
         let tcp = self.stack(&file.cc, &file.tcp, key, network)?;
         let start = self.start(file.start, file.stop, key, network);
-        let demand = match (file.size, file.transfers) {
-            (None, None) => Demand::Unlimited,
-            (None, Some(_)) => {
-                network.wrong(format!("{key}.size"), "the size of a transfer", "nothing");
-                return None;
-            }
-            (Some(size), transfers) => {
-                if size == Bytes::ZERO {
-                    network.wrong(format!("{key}.size"), "a size above zero", "\"0 B\"");
-                }
-                let count = match transfers {
-                    None => Some(1),
-                    Some(Transfers::Count(count)) => Some(count),
-                    Some(Transfers::Repeat) => None,
-                };
-                if count == Some(0) {
-                    network.wrong(format!("{key}.transfers"), "1 or more", "0");
-                }
-                Demand::Transfers { size, count }
-            }
-        };
+        let demand = demand(file, key, tcp.mss(), network)?;
         Some(FlowTable {
             label: file.label.clone().unwrap_or_else(|| registered::short(file.cc.0.name)),
             cc: file.cc.0.clone(),
@@ -340,6 +321,41 @@ impl Scenario {
             network.wrong("measure.interval", expected, format_args!("\"{interval}\""));
         }
         Measure { from, to, interval }
+    }
+}
+
+/// What a flow sends, of whose stack full segments have `mss` bytes.
+fn demand(file: &FlowFile, key: &str, mss: u32, network: &mut Network) -> Option<Demand> {
+    let below = |name: &str| format!("{key}.{name}");
+    match (file.size, file.transfers, &file.app) {
+        (None, None, None) => Some(Demand::Unlimited),
+        (None, None, Some(file)) => app::app(file, &below("app"), mss, network).map(Demand::App),
+        (Some(_), _, Some(_)) => {
+            network.wrong(below("size"), "none with app, which writes until the flow stops", "one");
+            None
+        }
+        (None, Some(_), Some(_)) => {
+            network.wrong(below("transfers"), "none with app, which has one connection", "one");
+            None
+        }
+        (None, Some(_), None) => {
+            network.wrong(below("size"), "the size of a transfer", "nothing");
+            None
+        }
+        (Some(size), transfers, None) => {
+            if size == Bytes::ZERO {
+                network.wrong(below("size"), "a size above zero", "\"0 B\"");
+            }
+            let count = match transfers {
+                None => Some(1),
+                Some(Transfers::Count(count)) => Some(count),
+                Some(Transfers::Repeat) => None,
+            };
+            if count == Some(0) {
+                network.wrong(below("transfers"), "1 or more", "0");
+            }
+            Some(Demand::Transfers { size, count })
+        }
     }
 }
 

@@ -55,6 +55,41 @@ fn each_has_its_message(text: &str, table: &str) {
 }
 
 #[test]
+fn an_application_that_contradicts_itself_is_refused() {
+    for good in [
+        r#"{ rate = "5 Mbit/s" }"#,
+        r#"{ rate = "5 Mbit/s", chunk = "64 kB", on = "1 s", off = { exponential = "2 s" } }"#,
+        r#"{ per_second = 30, chunk = { list = ["10 kB", "1 kB"] }, key_frames = { every = 60, size = { exponential = "90 kB" } } }"#,
+        r#"{ chunk = "200 kB", pause = "0 s" }"#,
+    ] {
+        assert_eq!(error_of(GOOD, "flow.0.app", good), "no error", "{good}");
+    }
+    let table = r#"
+        flow.0.app = { chunk = "1 kB" } => flow.0.app: expected one of rate, per_second and pause, found none
+        flow.0.app = { rate = "1 Mbit/s", pause = "1 s" } => flow.0.app: expected one of rate, per_second and pause, found rate and pause
+        flow.0.app = { rate = "0 bit/s" } => flow.0.app.rate: expected a rate above zero, found "0 bit/s"
+        flow.0.app = { per_second = 0, chunk = "1 kB" } => flow.0.app.per_second: expected a number above 0, up to 1e9, found 0
+        flow.0.app = { per_second = 30 } => flow.0.app.chunk: expected the size of a chunk, which only rate has a default for, found nothing
+        flow.0.app = { rate = "1 Mbit/s", chunk = "0 B" } => flow.0.app.chunk: expected a value above zero, found "0 B"
+        flow.0.app = { rate = "1 Mbit/s", on = "1 s" } => flow.0.app.off: expected the length of an off period, because on is given, found nothing
+        flow.0.app = { rate = "1 Mbit/s", off = "1 s" } => flow.0.app.on: expected the length of an on period, because off is given, found nothing
+        flow.0.app = { rate = "1 Mbit/s", on = "0 s", off = "1 s" } => flow.0.app.on: expected a value above zero, found "0 s"
+        flow.0.app = { chunk = "1 kB", pause = "1 s", on = "1 s", off = "1 s" } => flow.0.app.on: expected none with pause, which is the silence after each chunk, found one
+        flow.0.app = { rate = "1 Mbit/s", key_frames = { every = 0, size = "1 kB" } } => flow.0.app.key_frames.every: expected 1 or more, found 0
+        flow.0.app = { rate = "1 Mbit/s", key_frames = { every = 2 } } => flow.0.app.key_frames.size: expected a value, found nothing
+        flow.0.app = { rate = "1 Mbit/s", frame_rate = 3 } => flow.0.app.frame_rate: expected one of the keys chunk, rate, per_second, pause, on, off, key_frames, found "frame_rate"
+        flow.0.tcp = { rate_limited_increase = 1 } => flow.0.tcp.rate_limited_increase: expected true or false, found 1
+    "#;
+    each_has_its_message(GOOD, table);
+    let app = GOOD.replace("cc = \"reno\"", "cc = \"reno\"\napp = { rate = \"1 Mbit/s\" }");
+    let table = r#"
+        flow.0.size = "1 MB" => flow.0.size: expected none with app, which writes until the flow stops, found one
+        flow.0.transfers = "repeat" => flow.0.transfers: expected none with app, which has one connection, found one
+    "#;
+    each_has_its_message(&app, table);
+}
+
+#[test]
 fn the_good_ones_are_good() {
     assert_eq!(error_of(GOOD, "name", "good"), "no error");
     assert_eq!(error_of(LINKS, "name", "good"), "no error");

@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 13] = [
+const PLANS: [(&str, &str, u32, usize); 14] = [
     (
         "one hop",
         r#"duration = "4 s"
@@ -52,6 +52,18 @@ const PLANS: [(&str, &str, u32, usize); 13] = [
         flow = [{ cc = "reno", size = "100 kB", transfers = 20 }, { cc = "reno", stop = "3 s" }]
         web = [{ cc = "reno", users = 20, think = "200 ms" }]
         arrivals = [{ cc = "reno", per_second = 20, size = "20 kB" }]"#,
+        2,
+        2,
+    ),
+    (
+        "applications that write over time",
+        r#"duration = "6 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", loss = { name = "random", probability = 0.01 } }
+        flow = [
+            { cc = "reno", app = { rate = "3 Mbit/s", chunk = "20 kB", on = { exponential = "300 ms" }, off = { exponential = "300 ms" } } },
+            { cc = "cubic", stop = "4 s", app = { per_second = 30, chunk = { exponential = "10 kB" }, key_frames = { every = 10, size = "80 kB" } } },
+            { cc = "bbr", app = { chunk = { pareto = { minimum = "10 kB", shape = 1.3 } }, pause = { exponential = "100 ms" } } },
+        ]"#,
         2,
         2,
     ),

@@ -1,5 +1,6 @@
 //! Tests of whole runs, all in one binary.
 
+mod apps;
 mod common;
 mod drawn;
 
