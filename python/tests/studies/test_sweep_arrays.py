@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray
 from sweep_scenarios import fail_at, file_of, small
 
 import elephan
 from elephan.base.errors import FailedError
+
+# It brings pandas, which Arrow would import in each run: `pip install xarray` into an environment that tests nothing else.
+xarray = pytest.importorskip("xarray")
 
 MIXED = """
 duration = "1 s"

@@ -110,7 +110,8 @@ fn a_flow_that_stops_delivers_what_was_written_and_closes() {
     assert_eq!(chunks(&outcome).len(), 25);
     assert!(chunks(&outcome).iter().all(|&(start, end)| start < 5.0 && end < 12.0));
     assert_eq!((outcome.summary.flows[0].goodput_bit_s * 20.0 / 8.0).round(), 25.0 * 50_000.0);
-    assert_eq!(outcome.events.kind.iter().filter(|&&kind| kind == EventKind::Finish as u8).count(), 1);
+    let finished = outcome.events.kind.iter().filter(|&kind| *kind == EventKind::Finish as u8);
+    assert_eq!(finished.count(), 1);
 }
 
 #[test]
