@@ -336,7 +336,7 @@ mod tests {
             says = "x" ; always = "a" ; from = "3 s" ; to = "2 s" => expect.0.to: expected a time after from, 3 s, found 2 s
             says = "x" ; always = "a" ; repeat = 0 => expect.0.repeat: expected 1 or more, found 0
             says = "x" ; always = "a" ; over = { "path.rtt" = [] } => expect.0.over.path.rtt: expected a list of values, found []
-            says = "x" ; always = "a" ; allways = 1 => expect.0.allways: expected the key always, or another of 22, found "allways"
+            says = "x" ; always = "a" ; alwayz = 1 => expect.0.alwayz: expected the key always, or another of 22, found "alwayz"
         "#
         .trim()
         .lines()

@@ -347,7 +347,9 @@ class Conditions:
         for part in self.parts:
             times, left, _ = part.of(run)
             value = carried(np.array([time_s]), times, left)[0]
-            shown.append(f"{part.left.text} = {value:.6g}{'' if part.left.unit == '1' else f' {part.left.unit}'}")
+            known = part.left.names and not math.isnan(value)
+            text = part.left.names[int(value)] if known else f"{value:.6g}"
+            shown.append(f"{part.left.text} = {text}{'' if part.left.unit == '1' else f' {part.left.unit}'}")
         return ", ".join(shown)
 
 
@@ -401,7 +403,7 @@ def _compared(text: str, scenario: Scenario, key: str) -> Compared:
             )
         value = float(left.names.index(found[3]))
         return Compared(left, found[2], Quantity(found[3], lambda _: value))
-    other = re.fullmatch(rf"(?:({NUMBER}) )?(([a-z_0-9]+)\.(\S+))", found[3])
+    other = re.fullmatch(rf"(?:({NUMBER}) )?(([a-z][a-z_0-9]*)\.(\S+))", found[3])
     if other and _is_signal(other[3], other[4], scenario, key):
         right = signal(other[2], scenario, key)
         if right.unit != left.unit:
