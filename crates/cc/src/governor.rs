@@ -140,6 +140,23 @@ pub struct Report {
     pub is_predicted: u32,
 }
 
+/// A connection when it sent a segment for the last time, which is known where [`Governor::needs_rate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The segment's number, counted from zero at the start of the connection.
+    pub number: u64,
+    /// [`Report::delivered`] then.
+    pub delivered: u64,
+    /// [`Report::lost`] then.
+    pub lost: u64,
+    /// [`Report::in_flight`] then, the segment included.
+    pub in_flight: u32,
+    /// Whether the sender had run out of data.
+    pub is_app_limited: bool,
+    /// Whether the connection has selective acknowledgments.
+    pub has_sack: bool,
+}
+
 /// A time on the clock that a governor sees, in nanoseconds: it begins at one second.
 #[inline]
 pub fn clock(time: Time) -> u64 {
@@ -177,6 +194,10 @@ pub enum Told {
     Start,
     /// An ACK delivered data.
     Ack,
+    /// This is the newest segment that an ACK delivered; [`Told::Ack`] follows.
+    Newest(Snapshot),
+    /// This segment is taken as lost.
+    Lost(Snapshot),
     /// The state of the sender has become that of the report.
     State,
     /// Something else.
@@ -244,6 +265,15 @@ pub trait Governor: Send + Sync {
     /// An ACK delivered data, in any state.
     fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault>;
 
+    /// The newest segment that the next ACK delivered, where [`Governor::needs_rate`].
+    fn newest(&mut self, _segment: &Snapshot) {}
+
+    /// A segment is taken as lost, where [`Governor::needs_rate`]. [`Report::lost`] counts it, and none that are told after it. The
+    /// congestion event that answers the loss is told before, and the ACK that shows it after.
+    fn lost(&mut self, _limits: &mut Limits, _report: &Report, _segment: &Snapshot) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// A congestion event, at most one for each window of data: sets ssthresh. The endpoint then reduces cwnd as its
     /// recovery says, unless the governor governs recovery.
     fn congestion(&mut self, limits: &mut Limits, report: &Report, cause: Cause) -> Result<(), Fault>;
@@ -280,6 +310,8 @@ impl dyn Governor + '_ {
     pub(crate) fn tell(&mut self, told: Told, mut limits: Limits, report: &Report) -> Result<Limits, Fault> {
         match told {
             Told::Ack => self.ack(&mut limits, report)?,
+            Told::Newest(segment) => self.newest(&segment),
+            Told::Lost(segment) => self.lost(&mut limits, report, &segment)?,
             Told::Start => self.start(&mut limits, report)?,
             Told::State => self.state(&mut limits, report)?,
             Told::Event(event) => self.event(&mut limits, report, event)?,

@@ -207,6 +207,7 @@ impl Sender {
         if delivered.counted > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
         }
+        self.tell_losses(now);
         if self.settings.moderate && self.space.next > before.una {
             self.moderate_if_dubious(was_dubious || !advanced && !ack.has_data && !window_changed);
         }

@@ -1,11 +1,11 @@
 //! What is reported of a connection to a governor, and the pacing that it asks for.
 
-use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
+use elephan_cc::governor::{Event, Governor, Rate, Report, Snapshot, Told, clock, nanos};
 use elephan_cc::{Cause, State};
 use elephan_units::Time;
 
 use super::pacing::Pacer;
-use super::rate::{Counts, RateSampler};
+use super::rate::{Counts, RateSampler, Sending};
 use super::scoreboard::{Arrivals, Delivered};
 use super::{Acknowledgment, Sender};
 use crate::report::Counters;
@@ -260,15 +260,47 @@ impl Sender {
         }
     }
 
+    /// What is known of a segment that was sent, for a governor that needs to know of each.
+    fn snapshot(&self, id: u64) -> Option<Snapshot> {
+        self.governed.as_ref()?.sampler.as_ref()?.snapshot(id, self.settings.sack())
+    }
+
+    /// Tells the governor which segments were found lost since it was told last, if it needs to know of each: before one of them is
+    /// sent again.
+    #[inline]
+    pub(super) fn tell_losses(&mut self, now: Time) {
+        if self.board.has_found() {
+            self.tell_each_loss(now);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_each_loss(&mut self, now: Time) {
+        let found = self.board.take_found();
+        let mut report = self.report(now);
+        report.lost -= found.len() as u64;
+        for id in found {
+            report.lost += 1;
+            if let Some(segment) = self.snapshot(id) {
+                self.tell_report(Told::Lost(segment), &report);
+            }
+        }
+    }
+
     /// The ACK that delivered data, for which the window may grow by `growth` segments: what it says of the state is told already.
     #[inline(never)]
     pub(super) fn tell_ack(&mut self, growth: f64, counters: &mut Counters, now: Time) {
-        let losses = self.board.losses();
         let Some(governed) = &mut self.governed else { return };
         let Some(delivery) = governed.ack else { return };
         governed.first = self.board.first();
         governed.delivered.all += delivery.acked;
         governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
+        self.tell_losses(now);
+        if let Some(newest) = delivery.newest.and_then(|(id, _)| self.snapshot(id)) {
+            self.tell_report(Told::Newest(newest), &Report::default());
+        }
+        let losses = self.board.losses();
+        let Some(governed) = &mut self.governed else { return };
         let delivered = governed.delivered;
         let rate = match &mut governed.sampler {
             None => Rate::default(),
@@ -325,10 +357,19 @@ impl Sender {
     /// nothing was in flight before.
     #[inline]
     pub(super) fn note_sent(&mut self, id: u64, end: u64, is_first: bool, now: Time) {
+        if self.is_sampled() {
+            self.sample_sent(id, end, is_first, now);
+        }
+    }
+
+    fn sample_sent(&mut self, id: u64, end: u64, is_first: bool, now: Time) {
+        let (in_flight, losses) = (self.segments_in_flight(), self.board.losses());
+        let unacknowledged = end - self.space.una;
         if let Some(governed) = &mut self.governed
             && let Some(sampler) = &mut governed.sampler
         {
-            sampler.on_sent(id, is_first, governed.delivered, end - self.space.una, now);
+            let delivered = governed.delivered;
+            sampler.on_sent(id, Sending { is_first, delivered, unacknowledged, in_flight, losses }, now);
         }
     }
 

@@ -203,6 +203,10 @@ impl Sender {
             // Segments that are paced are sent one by one, as those have to be that are sampled.
             (governor.is_some_and(Governor::needs_rate) || validates).then_some(Pacer::AT_ONCE)
         };
+        let mut board = Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack));
+        if governor.is_some_and(Governor::needs_rate) {
+            board.keep_found();
+        }
         Self {
             controller: controller.fresh(seed),
             settings,
@@ -211,7 +215,7 @@ impl Sender {
                 config.send_buffer_tuning,
                 config.unsent.map(Bytes::get),
             ),
-            board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
+            board,
             rtt: Rtt::new(config.rto_min, config.rto_variance_min, config.is_coarse()),
             timer: Timer::new(),
             phase: Phase::OPEN,

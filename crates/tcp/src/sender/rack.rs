@@ -195,6 +195,7 @@ impl Sender {
             }
         }
         self.tell_state(now);
+        self.tell_losses(now);
     }
 
     /// A timeout: marks as lost what is overdue, and the first segment, which is sent at once (section 6.3).

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use elephan_cc::governor::{Rate, nanos};
+use elephan_cc::governor::{Rate, Snapshot, nanos};
 use elephan_units::Time;
 
 /// Segments that were delivered: all, and those whose ACK echoed a mark.
@@ -24,9 +24,27 @@ struct Sent {
     delivered_at: Time,
     /// When the sample that ends with this segment begins to be sent.
     begins_at: Time,
-    /// Bytes in flight, itself included.
+    /// Bytes not cumulatively acknowledged, itself included.
+    unacknowledged: u32,
+    /// Segments in flight, itself included.
     in_flight: u32,
+    /// Transmissions taken as lost, wrapping.
+    losses: u32,
     is_app_limited: bool,
+}
+
+/// A connection when it sends a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sending {
+    /// Whether nothing was in flight before.
+    pub is_first: bool,
+    pub delivered: Counts,
+    /// Bytes not cumulatively acknowledged, the segment included.
+    pub unacknowledged: u64,
+    /// Segments in flight, itself included.
+    pub in_flight: u32,
+    /// Transmissions taken as lost so far, wrapping.
+    pub losses: u32,
 }
 
 /// The sampler of one connection.
@@ -46,24 +64,38 @@ pub struct RateSampler {
 }
 
 impl RateSampler {
-    /// A segment is sent; `is_first` says whether nothing is in flight. `id` is that of the next new segment, or of one
-    /// that is retransmitted. With it, `in_flight` bytes are not cumulatively acknowledged.
+    /// A segment is sent: `id` is that of the next new one, or of one that is retransmitted.
     #[inline(never)]
-    pub fn on_sent(&mut self, id: u64, is_first: bool, delivered: Counts, in_flight: u64, now: Time) {
-        if is_first {
+    pub fn on_sent(&mut self, id: u64, sending: Sending, now: Time) {
+        if sending.is_first {
             (self.begins_at, self.delivered_at) = (now, now);
         }
         let sent = Sent {
-            delivered,
+            delivered: sending.delivered,
             delivered_at: self.delivered_at,
             begins_at: self.begins_at,
-            in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
+            unacknowledged: u32::try_from(sending.unacknowledged).unwrap_or(u32::MAX),
+            in_flight: sending.in_flight,
+            losses: sending.losses,
             is_app_limited: self.app_limited > 0,
         };
         match self.sent.get_mut((id - self.first) as usize) {
             Some(before) => *before = sent,
             None => self.sent.push_back(sent),
         }
+    }
+
+    /// What is known of segment `id`, unless it was acknowledged before the last ACK.
+    pub fn snapshot(&self, id: u64, has_sack: bool) -> Option<Snapshot> {
+        let sent = self.sent.get(id.checked_sub(self.first)? as usize)?;
+        Some(Snapshot {
+            number: id,
+            delivered: sent.delivered.all,
+            lost: sent.losses.into(),
+            in_flight: sent.in_flight,
+            is_app_limited: sent.is_app_limited,
+            has_sack,
+        })
     }
 
     /// The application has no more to send, though the window has room: samples are limited by it until what is in
@@ -104,7 +136,7 @@ impl RateSampler {
                 lost,
                 is_app_limited: u32::from(sent.is_app_limited),
                 is_ack_delayed: 0,
-                sent_in_flight: sent.in_flight,
+                sent_in_flight: sent.unacknowledged,
             };
             self.delivered_at = now;
         }
@@ -121,6 +153,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn sending(is_first: bool, delivered: Counts) -> Sending {
+        Sending { is_first, delivered, unacknowledged: 1000, ..Sending::default() }
+    }
 
     /// What a naive sampler remembers: everything, in order.
     #[derive(Clone, Copy, Debug)]
@@ -186,7 +222,7 @@ mod tests {
                     if begins {
                         log.push(Entry::Begin(now));
                     }
-                    sampler.on_sent(id as u64, begins, delivered, 1000, now);
+                    sampler.on_sent(id as u64, sending(begins, delivered), now);
                     let segment = Segment { sent_at: now, log: log.len(), delivered: delivered.all, arrived: false };
                     match segments.get_mut(id) {
                         Some(known) => *known = segment,
@@ -233,13 +269,13 @@ mod tests {
     fn a_sample_shorter_than_a_round_trip_is_none() {
         let mut sampler = RateSampler::default();
         let ms = Time::from_millis;
-        sampler.on_sent(0, true, Counts::default(), 1000, ms(1));
-        sampler.on_sent(0, false, Counts::default(), 1000, ms(90));
+        sampler.on_sent(0, sending(true, Counts::default()), ms(1));
+        sampler.on_sent(0, sending(false, Counts::default()), ms(90));
         let delivered = Counts { all: 1, marked: 0 };
         // The ACK of the first transmission, 10 ms after the second: the flight has lasted 100 ms.
         let rate = sampler.sample(Some((0, ms(90))), 1, delivered, 1, ms(100), ms(101));
         assert_eq!((rate.interval_ns, rate.lost), (100_000_000, 1));
-        sampler.on_sent(1, true, delivered, 1000, ms(200));
+        sampler.on_sent(1, sending(true, delivered), ms(200));
         let rate = sampler.sample(Some((1, ms(200))), 2, Counts { all: 2, marked: 1 }, 0, ms(100), ms(250));
         assert_eq!((rate.interval_ns, rate.delivered_ce), (-1, 1));
     }
@@ -251,11 +287,11 @@ mod tests {
         let ms = Time::from_millis;
         let counts = |all| Counts { all, marked: 0 };
         // Two are in flight when the application has no more; it goes on with four.
-        sampler.on_sent(0, true, counts(0), 1000, ms(0));
-        sampler.on_sent(1, false, counts(0), 2000, ms(0));
+        sampler.on_sent(0, sending(true, counts(0)), ms(0));
+        sampler.on_sent(1, sending(false, counts(0)), ms(0));
         sampler.on_app_limited(2);
         for id in 2..6 {
-            sampler.on_sent(id, false, counts(0), 3000, ms(5));
+            sampler.on_sent(id, sending(false, counts(0)), ms(5));
         }
         for id in 0..8 {
             let sent_at = if id < 2 {
@@ -268,10 +304,38 @@ mod tests {
             let rate = sampler.sample(Some((id, sent_at)), id + 1, counts(id + 1), 0, ms(1), ms(100 + id));
             limited.push(rate.is_app_limited);
             if id == 4 {
-                sampler.on_sent(6, false, counts(5), 3000, ms(110));
-                sampler.on_sent(7, false, counts(5), 3000, ms(110));
+                sampler.on_sent(6, sending(false, counts(5)), ms(110));
+                sampler.on_sent(7, sending(false, counts(5)), ms(110));
             }
         }
         assert_eq!(limited, [0, 0, 1, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_segment_is_known_as_it_was_sent_last_until_it_is_acknowledged() {
+        let mut sampler = RateSampler::default();
+        let ms = Time::from_millis;
+        let counts = |all| Counts { all, marked: 0 };
+        let sent =
+            |delivered, in_flight, losses| Sending { in_flight, losses, ..sending(false, counts(delivered)) };
+        for id in 0..3 {
+            sampler.on_sent(id, sent(0, id as u32 + 1, 0), ms(0));
+        }
+        // The second is lost; the third has arrived when it is sent again.
+        sampler.sample(Some((2, ms(0))), 1, counts(2), 1, ms(1), ms(100));
+        sampler.on_app_limited(3);
+        sampler.on_sent(1, sent(2, 1, 1), ms(100));
+        let known = |number, delivered, lost, in_flight, is_app_limited| Snapshot {
+            number,
+            delivered,
+            lost,
+            in_flight,
+            is_app_limited,
+            has_sack: true,
+        };
+        assert_eq!(sampler.snapshot(0, true), None);
+        assert_eq!(sampler.snapshot(1, true), Some(known(1, 2, 1, 1, true)));
+        assert_eq!(sampler.snapshot(2, true), Some(known(2, 0, 0, 3, false)));
+        assert_eq!(sampler.snapshot(3, true), None);
     }
 }

@@ -198,6 +198,7 @@ impl Sender {
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;
             self.tell_timeout(now);
+            self.tell_losses(now);
         }
         self.timer.tries = self.timer.tries.saturating_add(1);
     }

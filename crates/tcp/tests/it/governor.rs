@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Script, config, ms, stamped};
-use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, clock};
+use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, Snapshot, clock};
 use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Cause, Controller, SlowStart, State, Undo};
 use elephan_tcp::{ByteCounting, Config, Flags};
@@ -16,6 +16,8 @@ enum Call {
     State(State),
     Event(Event),
     Congestion(Cause),
+    Newest(Snapshot),
+    Lost(Snapshot),
 }
 
 /// A window that does not grow, and is reduced to half; it keeps the calls, with the report of each.
@@ -74,6 +76,13 @@ impl Governor for Listener {
     }
     fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
         self.note(Call::Ack, limits, report);
+        Ok(())
+    }
+    fn newest(&mut self, segment: &Snapshot) {
+        self.calls.lock().unwrap().push((Call::Newest(*segment), Report::default()));
+    }
+    fn lost(&mut self, limits: &mut Limits, report: &Report, segment: &Snapshot) -> Result<(), Fault> {
+        self.note(Call::Lost(*segment), limits, report);
         Ok(())
     }
     fn congestion(&mut self, limits: &mut Limits, report: &Report, cause: Cause) -> Result<(), Fault> {
@@ -383,6 +392,51 @@ fn a_constant_rate_is_what_is_sampled() {
         assert_eq!((rate.is_app_limited, rate.lost, rate.sent_in_flight), (0, 0, 10_000));
         assert_eq!(rate.prior_delivered + u64::from(rate.delivered), ack.delivered);
     }
+}
+
+#[test]
+fn each_loss_is_told_with_what_was_known_when_the_segment_was_sent() {
+    use Call::{Ack, Congestion, Event as Happened, Lost, Newest, State as In};
+    let listener = Listener { needs_rate: true, ..Listener::default() };
+    let mut tcp = governed(&listener, config());
+    tcp.write(10).sent();
+    // The application writes no more.
+    let sent = |number, delivered, lost, in_flight| Snapshot {
+        number,
+        delivered,
+        lost,
+        in_flight,
+        is_app_limited: true,
+        has_sack: true,
+    };
+    listener.calls();
+    // Of ten segments the first is found lost, and a report later the second: after the recovery has begun, before the ACK.
+    tcp.until(100).sack(0, &[2..4]).sack(0, &[2..5]);
+    let calls = listener.calls();
+    let told: Vec<_> = calls.iter().map(|&(call, _)| call).skip(3).collect();
+    let (recovery, newest) = (In(State::Recovery), Newest(sent(4, 0, 0, 5)));
+    let lost = [0, 1].map(|number| Lost(sent(number, 0, 0, number as u32 + 1)));
+    assert_eq!(told, [Congestion(Cause::Loss), recovery, lost[0], lost[1], newest, Ack]);
+    let counts = |calls: &[(Call, Report)]| -> Vec<_> {
+        let lost = calls.iter().filter(|(call, _)| matches!(call, Lost(_)));
+        lost.map(|(_, report)| (report.delivered, report.lost)).collect()
+    };
+    assert_eq!(counts(&calls), [(3, 1), (3, 2)]);
+    // A timeout loses what was sent again, with five others in flight, and those; the second still waits.
+    tcp.sends([0]);
+    tcp.expire();
+    let calls = listener.calls();
+    let told: Vec<_> = calls.iter().map(|&(call, _)| call).collect();
+    assert_eq!(told[..3], [Happened(Event::Timeout), Congestion(Cause::Timeout), In(State::Loss)]);
+    assert_eq!(told[3..5], [Lost(sent(0, 3, 2, 6)), Lost(sent(5, 0, 0, 6))]);
+    assert_eq!(counts(&calls), [3, 4, 5, 6, 7, 8].map(|lost| (3, lost)));
+}
+
+#[test]
+fn losses_are_told_only_where_the_rate_is() {
+    let (mut tcp, listener) = listening(config());
+    tcp.until(100).sack(0, &[1..4]);
+    assert!(listener.calls().iter().all(|(call, _)| !matches!(call, Call::Lost(_) | Call::Newest(_))));
 }
 
 #[test]

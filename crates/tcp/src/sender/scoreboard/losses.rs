@@ -60,12 +60,20 @@ impl Scoreboard {
         let (len, again) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN != 0);
         self.pipe -= len;
         self.lost += 1;
-        self.losses = self.losses.wrapping_add(1);
+        self.count_loss(id);
         if !again {
             self.waiting += 1;
             self.retransmit_from = self.retransmit_from.min(id);
         }
         true
+    }
+
+    /// A transmission of this segment is taken as lost.
+    pub(super) fn count_loss(&mut self, id: u64) {
+        self.losses = self.losses.wrapping_add(1);
+        if self.keeps_found {
+            self.rare.get_or_insert_default().found.push(id);
+        }
     }
 
     /// Detects lost retransmissions: `DUP_THRESH` later transmissions arrived.
@@ -95,7 +103,7 @@ impl Scoreboard {
         self.pipe -= len;
         self.retransmitted -= 1;
         if lost {
-            self.losses = self.losses.wrapping_add(1);
+            self.count_loss(id);
             self.waiting += 1;
             self.rare.get_or_insert_default().lost_again.push_back(id);
         }
@@ -113,14 +121,16 @@ impl Scoreboard {
     pub fn all_is_lost(&mut self) {
         self.record_to(self.next_id());
         self.forget_reneged();
-        let waited_for = self.records.len() as u32 - self.sacked - self.waiting;
-        for record in &mut self.records {
-            record.flags &= !IN_FLIGHT_AGAIN;
+        for id in self.first..self.next_id() {
+            let record = *self.get(id);
             if record.flags & SACKED == 0 {
-                record.flags |= LOST;
+                if !record.waits() {
+                    self.count_loss(id);
+                }
+                self.get_mut(id).flags |= LOST;
             }
+            self.get_mut(id).flags &= !IN_FLIGHT_AGAIN;
         }
-        self.losses = self.losses.wrapping_add(waited_for);
         self.count();
         self.retransmissions = VecDeque::new();
         self.forget_lost_again();

@@ -89,6 +89,8 @@ struct Rare {
     blocks: [(u64, u64); 4],
     /// Ids whose retransmission was lost too.
     lost_again: VecDeque<u64>,
+    /// Ids of the segments that were found lost since these were taken last, where they are kept.
+    found: Vec<u64>,
 }
 
 /// The segments in flight, and the state of each. What an ACK touches while nothing is missing comes first.
@@ -130,6 +132,8 @@ pub struct Scoreboard {
     /// Transmissions taken as lost since the connection began, wrapping.
     losses: u32,
     keeps_retransmissions: bool,
+    /// Whether it is kept which segments were found lost.
+    keeps_found: bool,
     /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
     /// only where lost retransmissions are to be detected (`keeps_retransmissions`).
     retransmissions: VecDeque<(u64, u32)>,
@@ -139,6 +143,22 @@ impl Scoreboard {
     /// An empty scoreboard; the argument says whether it detects lost retransmissions.
     pub fn new(lost_retransmissions: bool) -> Self {
         Self { keeps_retransmissions: lost_retransmissions, ..Self::default() }
+    }
+
+    /// From now on it is kept which segments are found lost.
+    pub fn keep_found(&mut self) {
+        self.keeps_found = true;
+    }
+
+    /// Whether any segments were found lost since they were taken last.
+    #[inline]
+    pub fn has_found(&self) -> bool {
+        self.keeps_found && self.rare.as_ref().is_some_and(|rare| !rare.found.is_empty())
+    }
+
+    /// The ids of these segments, in the order in which they were found lost.
+    pub fn take_found(&mut self) -> Vec<u64> {
+        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.found)).unwrap_or_default()
     }
 
     /// Whether nothing is outstanding.

@@ -115,10 +115,13 @@ impl Scoreboard {
         self.record_to(self.next_id());
         let reneged = self.forget_reneged();
         let first = self.first;
-        for (id, record) in (first..).zip(&mut self.records) {
+        for id in first..self.next_id() {
+            let record = *self.get(id);
             if record.flags & SACKED == 0 && (reneged || id == first || record.sent_at <= sent_by) {
-                self.losses = self.losses.wrapping_add(u32::from(!record.waits()));
-                record.flags = record.flags & !IN_FLIGHT_AGAIN | LOST;
+                if !record.waits() {
+                    self.count_loss(id);
+                }
+                self.get_mut(id).flags = record.flags & !IN_FLIGHT_AGAIN | LOST;
             }
         }
         self.count();
