@@ -269,7 +269,7 @@ registry! {
     illinois::Illinois in Box { "illinois", "TCP-Illinois", "Liu, Basar and Srikant 2006 and 2008"; }
     ;
     dctcp::Dctcp { "dctcp", "Data Center TCP", "RFC 8257"; }
-    bbr::Bbr { "bbr", "BBR, version 3", "draft-ietf-ccwg-bbr"; }
+    bbr::Bbr { "bbr", "BBR, version 3", "draft-ietf-ccwg-bbr-06 (July 2026)"; }
 }
 
 #[cfg(test)]

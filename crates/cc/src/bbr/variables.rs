@@ -38,15 +38,15 @@ pub(super) fn tell(bbr: &Bbr, tell: &mut Tell<'_>) {
         /// Largest delivery rate of the last two cycles of probing (section 5.5.5); unknown before the first.
         max_bw: "segments/s" = known(bbr.max_bw());
         /// Bound of the bandwidth after losses of this cycle (section 5.5.10); infinite without one.
-        bw_shortterm: "segments/s" = bbr.low.bw;
+        bw_shortterm: "segments/s" = bbr.bw_shortterm;
         /// The bandwidth that it uses: the smaller of the two; unknown before the first.
         bw: "segments/s" = known(bbr.bw);
         /// Largest amount in flight that the path is thought to hold without too many losses (section 5.5.10); infinite before the first.
-        inflight_longterm: "segments" = bbr.inflight_hi;
+        inflight_longterm: "segments" = bbr.inflight_longterm;
         /// The same after losses of this cycle (section 5.5.10); infinite without one.
-        inflight_shortterm: "segments" = bbr.low.inflight;
+        inflight_shortterm: "segments" = bbr.inflight_shortterm;
         /// What ACKs delivered at most beyond the bandwidth, because they were aggregated (section 5.5.9).
-        extra_acked: "segments" = bbr.extra_acked[0].max(bbr.extra_acked[1]);
+        extra_acked: "segments" = bbr.extra_acked();
         /// Smallest round-trip time of the last seconds (section 5.5.7); unknown before the first.
         min_rtt: "s" = known(bbr.min_rtt);
         /// Whether the bandwidth was found, so that Startup is over (section 5.3.1.2).
