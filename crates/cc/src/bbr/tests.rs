@@ -369,7 +369,7 @@ fn losses_while_cruising_lower_short_term_bounds_until_the_next_probe() {
 fn bounds_are_cut_once_a_whole_round_trip_after_the_first_loss() {
     let mut path = cruising();
     let rate = Rate { interval_ns: 100_000_000, delivered: 10, ..Rate::default() };
-    let mut deliver = |path: &mut Path, prior| {
+    let deliver = |path: &mut Path, prior| {
         let newest = path.snapshot(100, prior, path.report.lost);
         path.report.delivered += 1;
         path.ack(newest, rate);

@@ -211,10 +211,8 @@ impl Sender {
         if self.settings.moderate && self.space.next > before.una {
             self.moderate_if_dubious(was_dubious || !advanced && !ack.has_data && !window_changed);
         }
-        self.restart_timer(
-            advanced || self.settings.is_coarse() && self.is_older_than_front(&delivered),
-            now,
-        );
+        let restarts = advanced || self.settings.is_coarse() && self.is_older_than_front(&delivered);
+        self.restart_timer(restarts, now);
         if delivered.bytes > 0 || advanced {
             self.schedule_probe(false, now);
         }
