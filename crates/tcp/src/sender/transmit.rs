@@ -337,6 +337,8 @@ impl Sender {
     }
 
     pub(super) fn retransmit(&mut self, id: u64, now: Time) -> Transmission {
+        // Of losses that an ACK without new data showed nothing is known afterwards.
+        self.tell_losses(now);
         if self.settings.sack() && self.board.front_id() == Some(id) {
             // RFC 6675, section 6: a retransmission may restart the timer, so that it does not expire during
             // a long recovery. Only the retransmission of the oldest segment does so, because the timer runs
