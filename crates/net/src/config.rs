@@ -108,6 +108,13 @@ pub enum Delay {
         /// Additional delay.
         extra: Time,
     },
+    /// Packets that reach the end of the wire within a slot arrive together at the slot's end, in their order: a link that
+    /// aggregates, as Wi-Fi, DOCSIS and mobile networks do (`slot` of tc-netem(8)). Slots end at the multiples of `slot` from the
+    /// beginning of the run.
+    Aggregate {
+        /// Length of a slot; above zero.
+        slot: Time,
+    },
 }
 
 impl<'de> Choice<'de> for Delay {
@@ -125,12 +132,20 @@ impl<'de> Choice<'de> for Delay {
             probability: f64,
             extra: Time,
         }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Aggregate {
+            slot: Time,
+        }
         let parameters = MapAccessDeserializer::new(parameters);
         match name {
             "jitter" => Jitter::deserialize(parameters).map(|Jitter { max }| Self::Jitter { max }),
             "reorder" => Reorder::deserialize(parameters)
                 .map(|Reorder { probability, extra }| Self::Reorder { probability, extra }),
-            _ => Err(A::Error::unknown_variant(name, &["jitter", "reorder"])),
+            "aggregate" => {
+                Aggregate::deserialize(parameters).map(|Aggregate { slot }| Self::Aggregate { slot })
+            }
+            _ => Err(A::Error::unknown_variant(name, &["jitter", "reorder", "aggregate"])),
         }
     }
 }

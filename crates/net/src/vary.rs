@@ -1,4 +1,4 @@
-//! Delays of single packets: jitter, which preserves their order, and reordering, which does not.
+//! Delays of single packets: jitter and aggregation, which preserve their order, and reordering, which does not.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ pub struct Varied<P> {
     delay: Option<Delay>,
     stream: Stream,
     held: BinaryHeap<Reverse<Held<P>>>,
-    /// The latest arrival so far: with jitter, no packet overtakes it.
+    /// The latest arrival so far: no packet overtakes it, where the order is kept.
     latest: Time,
 }
 
@@ -32,15 +32,21 @@ impl<P> Varied<P> {
             None => now,
             Some(Delay::Jitter { max }) => {
                 let extra = Time::from_picos(self.stream.random_range(0..=max.picos()));
-                self.latest = self.latest.max(now.saturating_add(extra));
-                self.latest
+                self.in_order(now.saturating_add(extra))
             }
+            Some(Delay::Aggregate { slot }) => self.in_order(end_of_slot(slot, now)),
             Some(Delay::Reorder { probability, extra }) => {
                 let held = self.stream.random::<f64>() < probability;
                 if held { now.saturating_add(extra) } else { now }
             }
         };
         self.held.push(Reverse(Held { key: (arrival, number), packet }));
+    }
+
+    /// When a packet arrives that would do so at `arrival` if it could overtake others.
+    fn in_order(&mut self, arrival: Time) -> Time {
+        self.latest = self.latest.max(arrival);
+        self.latest
     }
 
     /// When the next packet arrives; `Time::MAX` for none.
@@ -67,6 +73,12 @@ impl<P> Varied<P> {
     }
 }
 
+/// The first end of a slot that is not before `now`.
+fn end_of_slot(slot: Time, now: Time) -> Time {
+    let slots = now.picos().div_ceil(slot.picos());
+    slots.checked_mul(slot.picos()).map_or(Time::MAX, Time::from_picos)
+}
+
 /// A delayed packet, ordered by arrival.
 struct Held<P> {
     key: (Time, u64),
@@ -87,5 +99,37 @@ impl<P> PartialOrd for Held<P> {
 impl<P> Ord for Held<P> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key.cmp(&other.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When packets arrive that reach the end of the wire at these times; they arrive in the order of their numbers.
+    fn arrivals(delay: Delay, ends: impl IntoIterator<Item = Time>) -> Vec<Time> {
+        let mut varied = Varied::new(Some(delay), Seed::new(1), 0);
+        for (number, end) in (0..).zip(ends) {
+            varied.hold(number, number, end);
+        }
+        let mut arrivals = Vec::new();
+        while varied.len() > 0 {
+            let at = varied.next();
+            assert_eq!(varied.take(at), Some(arrivals.len() as u64));
+            arrivals.push(at);
+        }
+        arrivals
+    }
+
+    #[test]
+    fn what_leaves_within_a_slot_arrives_at_its_end() {
+        let ms = Time::from_millis;
+        let early = Time::from_picos(1);
+        // At the end of a slot a packet arrives at once; a picosecond later it waits for the next end. One that a shorter delay
+        // brings to the end of the wire earlier does not overtake.
+        let ends = [ms(0), early, ms(5), ms(5) + early, ms(7), ms(21), ms(14), ms(25)];
+        let found = arrivals(Delay::Aggregate { slot: ms(5) }, ends);
+        assert_eq!(found, [0, 5, 5, 10, 10, 25, 25, 25].map(ms));
+        assert_eq!(end_of_slot(ms(5), Time::MAX), Time::MAX);
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use elephan_net::{Limit, Loss, Queue};
+use elephan_net::{Delay, Limit, Loss, Queue};
 use elephan_traffic::Demand;
 use elephan_units::Time;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Mistake};
 use crate::estimate::{MOST_MODELLED, SAME_START_S};
-use crate::plan::Plan;
+use crate::plan::{Link, Plan};
 
 /// Flows that are alike: the first of them, how many they are, and the sum of their starts in s.
 struct Class {
@@ -39,22 +39,35 @@ fn refused(key: &str, expected: &str, found: &str) -> Error {
     Error { file: "scenario".to_owned(), mistakes: vec![mistake] }
 }
 
+/// A key of the table of this link.
+fn key(link: &str, name: &str) -> String {
+    match link {
+        "bottleneck" => format!("path.{name}"),
+        "bottleneck.reverse" => format!("path.reverse.{name}"),
+        _ => format!("link.{name}"),
+    }
+}
+
 impl Plan {
     /// What the fluid model needs: numbers in s, bit/s and packets.
     ///
     /// # Errors
-    /// Where there is more than one bottleneck, or traffic that is no bulk transfer.
+    /// Where there is more than one bottleneck, traffic that is no bulk transfer, or a link that the model cannot express.
     pub fn fluid(&self) -> Result<Value, Error> {
         let replayed = self.replays.iter().map(|replay| replay.link as usize);
         let scheduled = self.links.iter().position(|link| link.config.schedule.is_some());
         if let Some(link) = replayed.chain(scheduled).min() {
             let name = self.links[link].name.as_str();
-            let key = match name {
-                "bottleneck" => "path.trace",
-                "bottleneck.reverse" => "path.reverse.trace",
-                _ => "link.trace",
-            };
-            return Err(refused(key, "links that do not change", &format!("a trace of {name}")));
+            return Err(refused(
+                &key(name, "trace"),
+                "links that do not change",
+                &format!("a trace of {name}"),
+            ));
+        }
+        for Link { name, config } in &self.links {
+            if matches!(config.vary, Some(Delay::Aggregate { .. })) {
+                return Err(refused(&key(name, "vary"), "no bursts", &format!("aggregation on {name}")));
+            }
         }
         let bottleneck = &self.links[self.bottleneck as usize];
         let config = &bottleneck.config;
@@ -136,5 +149,29 @@ impl Plan {
             "interval_s": self.measure.interval.secs_f64(),
             "trace_s": self.trace.interval.secs_f64(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    #[test]
+    fn what_a_fluid_cannot_do_is_refused_with_its_key() {
+        let fluid = |path: &str| {
+            let text = format!(
+                "duration = \"10 s\"\npath.rate = \"10 Mbit/s\"\npath.rtt = \"20 ms\"\n{path}\nflow = [{{ cc = \"reno\" }}]"
+            );
+            let plan = Scenario::from_toml(&text, "test", &[]).and_then(|file| file.resolve("test")).unwrap();
+            plan.fluid().map_err(|error| error.to_string())
+        };
+        assert!(fluid("").is_ok());
+        for (path, expected) in [(
+            r#"path.reverse.vary = { name = "aggregate", slot = "4 ms" }"#,
+            "path.reverse.vary: engine \"model\": expected no bursts, found aggregation on bottleneck.reverse",
+        )] {
+            let error = fluid(path).expect_err(path);
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

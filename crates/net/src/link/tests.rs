@@ -184,6 +184,7 @@ fn vary() -> impl Strategy<Value = Option<Delay>> {
         (0u64..20).prop_map(|ms| Some(Delay::Jitter { max: Time::from_millis(ms) })),
         (0.0..1.0, 1u64..20)
             .prop_map(|(probability, ms)| Some(Delay::Reorder { probability, extra: Time::from_millis(ms) })),
+        (1u64..20_000).prop_map(|us| Some(Delay::Aggregate { slot: Time::from_micros(us) })),
     ]
 }
 
@@ -309,6 +310,39 @@ proptest! {
         prop_assert_eq!(ids.len(), received.len(), "no packet twice");
         for class in link.view().classes(now) {
             prop_assert_eq!(class.offered, class.dropped + class.served);
+        }
+    }
+
+    #[test]
+    fn a_varied_delay_is_never_shorter_and_loses_nothing(
+        seed: u64,
+        vary in vary(),
+        gaps in prop::collection::vec(0u64..3_000_000_000, 1..200),
+    ) {
+        let arrivals = |vary: Option<Delay>| {
+            let mut link = Link::new(LinkConfig { vary, ..config(1000) }, Seed::new(seed), 0);
+            let mut now = Time::ZERO;
+            for (id, &gap) in (0..).zip(&gaps) {
+                now += Time::from_picos(gap);
+                assert!(link.send(parcel(id), now));
+            }
+            arrive_before(&mut link, Time::MAX)
+        };
+        let plain = arrivals(None);
+        let mut varied = arrivals(vary);
+        prop_assert!(varied.is_sorted(), "as events, in the order of time");
+        if !matches!(vary, Some(Delay::Reorder { .. })) {
+            prop_assert!(varied.iter().map(|&(_, id)| id).eq(0..gaps.len() as u64), "order kept");
+        }
+        if let Some(Delay::Aggregate { slot }) = vary {
+            prop_assert!(varied.iter().all(|(at, _)| at.picos() % slot.picos() == 0));
+            prop_assert!(varied.iter().zip(&plain).all(|((at, _), (end, _))| at.since(*end) < slot));
+        }
+        varied.sort_unstable_by_key(|&(_, id)| id);
+        prop_assert_eq!(varied.len(), plain.len());
+        for ((at, id), (end, plain)) in varied.into_iter().zip(plain) {
+            prop_assert_eq!(id, plain);
+            prop_assert!(at >= end, "packet {} at {} and without at {}", id, at, end);
         }
     }
 

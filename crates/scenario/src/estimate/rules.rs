@@ -168,7 +168,11 @@ impl<'p> Estimator<'p> {
         }
         let delay = |(number, Link { config, .. }): (u32, &Link)| {
             let more = match config.vary {
-                Some(Delay::Jitter { max: extra } | Delay::Reorder { extra, .. }) => extra.secs_f64(),
+                Some(
+                    Delay::Jitter { max: extra }
+                    | Delay::Reorder { extra, .. }
+                    | Delay::Aggregate { slot: extra },
+                ) => extra.secs_f64(),
                 None => 0.0,
             };
             let (own, new) = (config.delay.secs_f64(), plan.new_delays(number).map(Time::secs_f64));

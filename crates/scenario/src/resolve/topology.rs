@@ -322,8 +322,12 @@ fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffe
     if let Some(loss) = link.loss {
         check_loss(network, key, loss);
     }
-    if let Some(Delay::Reorder { probability, .. }) = link.vary {
-        check_probability(network, below("vary.probability"), probability);
+    match link.vary {
+        Some(Delay::Reorder { probability, .. }) => {
+            check_probability(network, below("vary.probability"), probability);
+        }
+        Some(Delay::Aggregate { slot }) => positive(&mut network.mistakes, &below("vary.slot"), slot),
+        Some(Delay::Jitter { .. }) | None => {}
     }
 }
 

@@ -207,6 +207,8 @@ fn each_mistake_has_its_sentence() {
         path.buffer = some => path.buffer: expected a size such as "20% bdp", "500 packets" or "750 kB", found "some"
         path.buffer = -5% bdp => path.buffer: expected a size such as
         path.queue = blue => path.queue: expected one of droptail, threshold, red, adaptive-red, wred, codel
+        path.vary = { name = "aggregate", slot = "0 s" } => path.vary.slot: expected a time above zero, found "0 s"
+        path.reverse.vary = aggregate => path.reverse.vary.slot: expected a value, found nothing
         path.loss = { name = "random", probability = 2 } => path.loss.probability: expected a probability from 0 to 1, found 2
         path.loss = { name = "periodic", every = 0 } => path.loss.every: expected 1 or more, found 0
         path.access_rate = 0 bit/s => path.access_rate: expected a rate above zero

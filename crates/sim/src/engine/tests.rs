@@ -117,6 +117,15 @@ const PLANS: [(&str, &str, u32, usize); 14] = [
         1,
     ),
     (
+        "links that aggregate",
+        r#"duration = "5 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", vary = { name = "aggregate", slot = "7 ms" }, reverse = { vary = { name = "aggregate", slot = "3 ms" } } }
+        flow = [{ cc = "cubic", count = 3 }, { cc = "reno", reverse = true }]
+        event = [{ at = "2 s", link = "bottleneck", delay = "5 ms" }]"#,
+        2,
+        2,
+    ),
+    (
         "opportunities both ways, and a queue that decides when packets leave",
         r#"duration = "6 s"
         path.rate = "12 Mbit/s"

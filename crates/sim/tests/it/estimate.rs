@@ -21,10 +21,11 @@ const QUEUES: [&str; 8] = [
     r#"{ name = "wrr", class = [{ name = "af", dscp = ["af"], weight = 3 }, { name = "be", queue = "codel" }] }"#,
 ];
 
-const VARIED: [&str; 3] = [
+const VARIED: [&str; 4] = [
     "",
     "vary = { name = \"jitter\", max = \"3 ms\" },",
     "vary = { name = \"reorder\", probability = 0.05, extra = \"5 ms\" },",
+    "vary = { name = \"aggregate\", slot = \"20 ms\" }, reverse = { vary = { name = \"aggregate\", slot = \"3 ms\" } },",
 ];
 
 const DEMANDS: [&str; 5] = [

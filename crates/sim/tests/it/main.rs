@@ -12,6 +12,7 @@ mod foreign;
 mod fuzz;
 mod hosts;
 mod kernel;
+mod links;
 mod measuring;
 mod queues;
 mod regression;

@@ -1,0 +1,61 @@
+//! Links that do more than delay, under TCP.
+
+use elephan_metrics::Outcome;
+use elephan_metrics::trace::EventKind;
+
+use crate::common::outcome;
+
+/// A flow whose window of 100 segments is a third of what the path holds, over such a path; all events.
+fn limited(path: &str) -> Outcome {
+    outcome(&format!(
+        "duration = \"6 s\"\nmeasure = {{ from = \"2 s\" }}\ntrace = {{ events = true }}\n\
+         path = {{ rate = \"100 Mbit/s\", rtt = \"40 ms\", buffer = \"500 packets\", {path} }}\n\
+         tcp = {{ receive_buffer = \"146 kB\" }}\nflow = [{{ cc = \"reno\" }}]"
+    ))
+}
+
+/// When segments reached their end of the connection in the measuring window, s: data, or acknowledgments.
+fn received(outcome: &Outcome, data: bool) -> Vec<f64> {
+    let events = &outcome.events;
+    let rows = 0..events.time_s.len();
+    let is_one = |&row: &usize| {
+        events.kind[row] == EventKind::Receive as u8
+            && (events.bytes[row] > 0) == data
+            && events.time_s[row] > 2.0
+    };
+    rows.filter(is_one).map(|row| events.time_s[row]).collect()
+}
+
+fn are_ends_of_slots(times: &[f64], slot_s: f64) -> bool {
+    times.iter().all(|time| (time / slot_s - (time / slot_s).round()).abs() < 1e-6)
+}
+
+#[test]
+fn a_reverse_link_that_aggregates_compresses_acks() {
+    let plain = limited("");
+    let batched = limited(r#"reverse = { vary = { name = "aggregate", slot = "10 ms" } }"#);
+    let (single, together) = (received(&plain, false), received(&batched, false));
+    assert!(single.len() > 1000 && together.len() > 1000, "{} {}", single.len(), together.len());
+    // A delayed ACK for each two segments, which take 0.24 ms: without aggregation no two arrive at once.
+    assert!(single.windows(2).all(|acks| acks[1] - acks[0] > 0.000_2));
+    // With it they do, a dozen or more at a time, at the ends of slots.
+    assert!(are_ends_of_slots(&together, 0.01));
+    let batches = 1 + together.windows(2).filter(|acks| acks[1] > acks[0]).count();
+    assert!(together.len() > 12 * batches, "{} in {batches}", together.len());
+    // So the window leaves in bursts, which wait in the queue of the data (Zhang, Shenker and Clark 1991, section 4: ACK compression).
+    let most = |outcome: &Outcome| outcome.summary.links[0].queue_max_packets;
+    assert!(most(&plain) <= 2, "{}", most(&plain));
+    assert!(most(&batched) > 20, "{}", most(&batched));
+    // Each round trip is longer by the rest of a slot.
+    let rtt = |outcome: &Outcome| outcome.summary.flows[0].srtt_mean_s.unwrap();
+    assert!(rtt(&batched) > rtt(&plain), "{} {}", rtt(&batched), rtt(&plain));
+    let lost =
+        |outcome: &Outcome| outcome.summary.links.iter().map(|link| link.dropped + link.lost).sum::<u64>();
+    assert_eq!((lost(&plain), lost(&batched)), (0, 0));
+}
+
+#[test]
+fn a_link_of_data_that_aggregates_delivers_in_bursts() {
+    let times = received(&limited(r#"vary = { name = "aggregate", slot = "5 ms" }"#), true);
+    assert!(times.len() > 1000 && are_ends_of_slots(&times, 0.005));
+}
