@@ -115,6 +115,15 @@ pub enum Delay {
         /// Length of a slot; above zero.
         slot: Time,
     },
+    /// A random additional delay for each packet, without reordering, whose distribution has a heavy tail: Pareto's, which measured
+    /// delays follow better than normal and log-normal ones (Zhang and He 2007, "Statistical Modeling and Correlation Analysis of
+    /// End-to-End Delay in Wide Area Networks"). It is of type II, which begins at zero: the delay of the link is the shortest.
+    HeavyTail {
+        /// Median of the additional delay; above zero.
+        median: Time,
+        /// Shape: the tail decays as this power of the delay. Above 1, so that the mean is finite; up to 2 the variance is not.
+        shape: f64,
+    },
 }
 
 impl<'de> Choice<'de> for Delay {
@@ -137,6 +146,12 @@ impl<'de> Choice<'de> for Delay {
         struct Aggregate {
             slot: Time,
         }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct HeavyTail {
+            median: Time,
+            shape: f64,
+        }
         let parameters = MapAccessDeserializer::new(parameters);
         match name {
             "jitter" => Jitter::deserialize(parameters).map(|Jitter { max }| Self::Jitter { max }),
@@ -145,7 +160,9 @@ impl<'de> Choice<'de> for Delay {
             "aggregate" => {
                 Aggregate::deserialize(parameters).map(|Aggregate { slot }| Self::Aggregate { slot })
             }
-            _ => Err(A::Error::unknown_variant(name, &["jitter", "reorder", "aggregate"])),
+            "heavy-tail" => HeavyTail::deserialize(parameters)
+                .map(|HeavyTail { median, shape }| Self::HeavyTail { median, shape }),
+            _ => Err(A::Error::unknown_variant(name, &["jitter", "reorder", "aggregate", "heavy-tail"])),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Delays of single packets: jitter and aggregation, which preserve their order, and reordering, which does not.
+//! Delays of single packets: jitter, aggregation and heavy tails, which preserve their order, and reordering, which does not.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +33,11 @@ impl<P> Varied<P> {
             Some(Delay::Jitter { max }) => {
                 let extra = Time::from_picos(self.stream.random_range(0..=max.picos()));
                 self.in_order(now.saturating_add(extra))
+            }
+            Some(Delay::HeavyTail { median, shape }) => {
+                // 1 - u is in (0, 1], so that the delay is finite.
+                let exceeded = 1.0 - self.stream.random::<f64>();
+                self.in_order(now.saturating_add(pareto(median, shape, exceeded)))
             }
             Some(Delay::Aggregate { slot }) => self.in_order(end_of_slot(slot, now)),
             Some(Delay::Reorder { probability, extra }) => {
@@ -71,6 +76,26 @@ impl<P> Varied<P> {
     pub fn len(&self) -> usize {
         self.held.len()
     }
+}
+
+impl Delay {
+    /// The longest additional delay; with a heavy tail, which has none, the one that one of 10^9 packets exceeds.
+    pub fn longest(self) -> Time {
+        match self {
+            Self::Jitter { max: extra } | Self::Reorder { extra, .. } | Self::Aggregate { slot: extra } => {
+                extra
+            }
+            Self::HeavyTail { median, shape } => pareto(median, shape, 1e-9),
+        }
+    }
+}
+
+/// The delay that a share `exceeded` of all packets exceeds, by Pareto's distribution of type II with this median: a delay of x is exceeded
+/// with the probability (1 + x / s)^-shape (Johnson, Kotz and Balakrishnan 1994, "Continuous Univariate Distributions", chapter 20), and s
+/// follows from the median.
+fn pareto(median: Time, shape: f64, exceeded: f64) -> Time {
+    let over_s = |exceeded: f64| libm::expm1(-libm::log(exceeded) / shape);
+    Time::from_picos((median.picos() as f64 * (over_s(exceeded) / over_s(0.5))) as u64)
 }
 
 /// The first end of a slot that is not before `now`.
@@ -119,6 +144,41 @@ mod tests {
             arrivals.push(at);
         }
         arrivals
+    }
+
+    #[test]
+    fn a_heavy_tail_has_its_median_and_its_power() {
+        let (median, packets) = (Time::from_millis(2), 100_000);
+        for shape in [1.5, 2.0, 4.0] {
+            // So far apart that none waits for the one before it.
+            let ends: Vec<Time> = (0..packets).map(|number| Time::from_secs(100 * number)).collect();
+            let delays = arrivals(Delay::HeavyTail { median, shape }, ends.iter().copied());
+            for (times, expected) in [
+                (1, 0.5),
+                // (1 + 10 (2^(1/shape) - 1))^-shape.
+                (10, libm::pow(1.0 + 10.0 * (libm::pow(2.0, 1.0 / shape) - 1.0), -shape)),
+            ] {
+                let more = |(at, end): (&Time, &Time)| at.since(*end) > Time::from_millis(2 * times);
+                let count = delays.iter().zip(&ends).filter(|&pair| more(pair)).count() as f64;
+                let mean = packets as f64 * expected;
+                // Four standard deviations either way.
+                let band = 4.0 * libm::sqrt(mean * (1.0 - expected));
+                assert!(
+                    (count - mean).abs() < band,
+                    "shape {shape}: {count} above {times} medians, expected {mean}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_waits_for_one_that_the_tail_delays() {
+        // A packet each 10 us with delays of 1 ms: nearly all wait for another, and arrivals() asserts their order.
+        let ends: Vec<Time> = (0..1000).map(|number| Time::from_micros(10 * number)).collect();
+        let found =
+            arrivals(Delay::HeavyTail { median: Time::from_millis(1), shape: 2.0 }, ends.iter().copied());
+        assert!(found.iter().zip(&ends).all(|(at, end)| at >= end));
+        assert!(found.windows(2).filter(|pair| pair[0] == pair[1]).count() > 900);
     }
 
     #[test]

@@ -68,6 +68,9 @@ impl Plan {
             if matches!(config.vary, Some(Delay::Aggregate { .. })) {
                 return Err(refused(&key(name, "vary"), "no bursts", &format!("aggregation on {name}")));
             }
+            if matches!(config.vary, Some(Delay::HeavyTail { .. })) {
+                return Err(refused(&key(name, "vary"), "steady delays", &format!("a heavy tail on {name}")));
+            }
         }
         let bottleneck = &self.links[self.bottleneck as usize];
         let config = &bottleneck.config;
@@ -166,10 +169,16 @@ mod tests {
             plan.fluid().map_err(|error| error.to_string())
         };
         assert!(fluid("").is_ok());
-        for (path, expected) in [(
-            r#"path.reverse.vary = { name = "aggregate", slot = "4 ms" }"#,
-            "path.reverse.vary: engine \"model\": expected no bursts, found aggregation on bottleneck.reverse",
-        )] {
+        for (path, expected) in [
+            (
+                r#"path.reverse.vary = { name = "aggregate", slot = "4 ms" }"#,
+                "path.reverse.vary: engine \"model\": expected no bursts, found aggregation on bottleneck.reverse",
+            ),
+            (
+                r#"path.vary = { name = "heavy-tail", median = "1 ms", shape = 2 }"#,
+                "path.vary: engine \"model\": expected steady delays, found a heavy tail on bottleneck",
+            ),
+        ] {
             let error = fluid(path).expect_err(path);
             assert!(error.contains(expected), "{error}");
         }

@@ -185,6 +185,8 @@ fn vary() -> impl Strategy<Value = Option<Delay>> {
         (0.0..1.0, 1u64..20)
             .prop_map(|(probability, ms)| Some(Delay::Reorder { probability, extra: Time::from_millis(ms) })),
         (1u64..20_000).prop_map(|us| Some(Delay::Aggregate { slot: Time::from_micros(us) })),
+        (1u64..20, 1.5..4.0)
+            .prop_map(|(ms, shape)| Some(Delay::HeavyTail { median: Time::from_millis(ms), shape })),
     ]
 }
 

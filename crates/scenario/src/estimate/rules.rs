@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elephan_cc::registry;
-use elephan_net::{Delay, Limit, Queue};
+use elephan_net::{Limit, Queue};
 use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 
@@ -167,14 +167,7 @@ impl<'p> Estimator<'p> {
             rates[link] = rates[link].max(change.rate.map_or(0.0, bits));
         }
         let delay = |(number, Link { config, .. }): (u32, &Link)| {
-            let more = match config.vary {
-                Some(
-                    Delay::Jitter { max: extra }
-                    | Delay::Reorder { extra, .. }
-                    | Delay::Aggregate { slot: extra },
-                ) => extra.secs_f64(),
-                None => 0.0,
-            };
+            let more = config.vary.map_or(0.0, |vary| vary.longest().secs_f64());
             let (own, new) = (config.delay.secs_f64(), plan.new_delays(number).map(Time::secs_f64));
             new.fold((own, own + more), |(low, high), new| (low.min(new), high.max(new + more)))
         };

@@ -327,6 +327,12 @@ fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffe
             check_probability(network, below("vary.probability"), probability);
         }
         Some(Delay::Aggregate { slot }) => positive(&mut network.mistakes, &below("vary.slot"), slot),
+        Some(Delay::HeavyTail { median, shape }) => {
+            positive(&mut network.mistakes, &below("vary.median"), median);
+            if !(shape > 1.0 && shape.is_finite()) {
+                network.wrong(below("vary.shape"), "a number above 1, with which the mean is finite", shape);
+            }
+        }
         Some(Delay::Jitter { .. }) | None => {}
     }
 }

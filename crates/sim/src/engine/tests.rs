@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 14] = [
+const PLANS: [(&str, &str, u32, usize); 15] = [
     (
         "one hop",
         r#"duration = "4 s"
@@ -122,6 +122,14 @@ const PLANS: [(&str, &str, u32, usize); 14] = [
         path = { rate = "20 Mbit/s", rtt = "40 ms", vary = { name = "aggregate", slot = "7 ms" }, reverse = { vary = { name = "aggregate", slot = "3 ms" } } }
         flow = [{ cc = "cubic", count = 3 }, { cc = "reno", reverse = true }]
         event = [{ at = "2 s", link = "bottleneck", delay = "5 ms" }]"#,
+        2,
+        2,
+    ),
+    (
+        "delays with a heavy tail",
+        r#"duration = "5 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", vary = { name = "heavy-tail", median = "1 ms", shape = 1.5 } }
+        flow = [{ cc = "cubic", count = 3 }]"#,
         2,
         2,
     ),

@@ -30,7 +30,7 @@ const QUEUES: [&str; 11] = [
 /// A random scenario of a few simulated seconds.
 fn scenario() -> impl Strategy<Value = String> {
     let flows = prop::collection::vec((0..ALGORITHMS.len(), 0u64..2000, 10u64..200, 0u64..3), 1..5);
-    let path = (1u64..60, 1u64..120, 4u64..150, 0.0f64..0.05, 0u64..4);
+    let path = (1u64..60, 1u64..120, 4u64..150, 0.0f64..0.05, 0u64..5);
     let stack = (
         prop::sample::select(vec!["sack", "newreno", "reno", "tahoe"]),
         any::<(bool, bool, bool, bool)>(),
@@ -44,6 +44,7 @@ fn scenario() -> impl Strategy<Value = String> {
             0 => String::new(),
             1 => "vary = { name = \"jitter\", max = \"3 ms\" },".to_owned(),
             2 => "vary = { name = \"aggregate\", slot = \"4 ms\" },".to_owned(),
+            3 => "vary = { name = \"heavy-tail\", median = \"1 ms\", shape = 2 },".to_owned(),
             _ => "vary = { name = \"reorder\", probability = 0.01, extra = \"5 ms\" },".to_owned(),
         };
         let reduction = if prr { "prr" } else { "at_once" };

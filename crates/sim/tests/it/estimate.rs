@@ -21,11 +21,12 @@ const QUEUES: [&str; 8] = [
     r#"{ name = "wrr", class = [{ name = "af", dscp = ["af"], weight = 3 }, { name = "be", queue = "codel" }] }"#,
 ];
 
-const VARIED: [&str; 4] = [
+const VARIED: [&str; 5] = [
     "",
     "vary = { name = \"jitter\", max = \"3 ms\" },",
     "vary = { name = \"reorder\", probability = 0.05, extra = \"5 ms\" },",
     "vary = { name = \"aggregate\", slot = \"20 ms\" }, reverse = { vary = { name = \"aggregate\", slot = \"3 ms\" } },",
+    "vary = { name = \"heavy-tail\", median = \"2 ms\", shape = 1.5 },",
 ];
 
 const DEMANDS: [&str; 5] = [
