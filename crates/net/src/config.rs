@@ -173,6 +173,19 @@ impl<'de> Deserialize<'de> for Delay {
     }
 }
 
+/// How a link rewrites the ECN field of packets behind its queue, so that marks do not reach the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnRewrite {
+    /// Every packet becomes Not-ECT, so that queues further on drop it instead of marking it: bleaching (RFC 3168, section 18.1.3:
+    /// disabling ECN-capability).
+    Bleach,
+    /// Marked packets become ECT(0) again, which senders set (RFC 3168, section 18.1.1: erasing the congestion indication). A tunnel
+    /// does so to marks of the links that it crosses if its egress does not comply with RFC 6040, section 4.2; marks from before
+    /// this link are cleared too, which such a tunnel leaves.
+    Clear,
+}
+
 /// A link in one direction, resolved to exact numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
@@ -190,6 +203,8 @@ pub struct LinkConfig {
     pub loss: Option<Loss>,
     /// Variation of the delay.
     pub vary: Option<Delay>,
+    /// What it does to the ECN field.
+    pub ecn: Option<EcnRewrite>,
     /// When it serves, if that is known beforehand: in place of the rate, which then is a nominal one. Packets then wait in the
     /// queue as they do with `changes`.
     pub schedule: Option<Schedule>,
@@ -209,6 +224,7 @@ impl LinkConfig {
             police: Vec::new(),
             loss: None,
             vary: None,
+            ecn: None,
             schedule: None,
             changes: false,
         }

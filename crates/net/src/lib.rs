@@ -43,7 +43,7 @@ pub use adaptive_red::AdaptiveRed;
 pub use class_states::ClassCounters;
 pub use classes::{Class, Drr, Priority, Wrr};
 pub use codel::Codel;
-pub use config::{Delay, LinkConfig, Loss};
+pub use config::{Delay, EcnRewrite, LinkConfig, Loss};
 pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
 pub use ledger::LinkCounters;

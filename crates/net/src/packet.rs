@@ -47,8 +47,13 @@ pub trait Head: Copy {
     fn bytes(&self) -> u32;
     /// The ECN field.
     fn ecn(&self) -> Ecn;
+    /// Sets the ECN field.
+    fn set_ecn(&mut self, ecn: Ecn);
     /// Marks congestion; called only for capable packets.
-    fn mark(&mut self);
+    #[inline]
+    fn mark(&mut self) {
+        self.set_ecn(Ecn::Congestion);
+    }
     /// The differentiated services codepoint, 0 to 63 (RFC 2474).
     fn dscp(&self) -> u8;
     /// Sets the codepoint: a policer remarks packets that are out of profile.

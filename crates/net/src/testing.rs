@@ -50,6 +50,9 @@ impl Head for Parcel {
     fn ecn(&self) -> Ecn {
         self.ecn
     }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
     fn mark(&mut self) {
         assert_ne!(self.ecn, Ecn::NotCapable, "only capable packets are marked");
         self.ecn = Ecn::Congestion;

@@ -104,8 +104,8 @@ impl Head for Parcel {
             _ => Ecn::Congestion,
         }
     }
-    fn mark(&mut self) {
-        (self.service, self.changed) = (self.service | ECN, true);
+    fn set_ecn(&mut self, ecn: Ecn) {
+        (self.service, self.changed) = (self.service & !ECN | ecn as u8, true);
     }
     fn dscp(&self) -> u8 {
         self.service >> 2
@@ -184,6 +184,15 @@ mod tests {
             assert_eq!(checksum(&packet), 0);
             set_service(&mut packet, service);
             assert_eq!((packet[1], checksum(&packet)), (service, 0));
+        }
+    }
+
+    #[test]
+    fn a_rewritten_ecn_field_leaves_the_codepoint() {
+        for (ecn, service) in [(Ecn::NotCapable, 0xb8), (Ecn::Capable0, 0xba), (Ecn::Congestion, 0xbb)] {
+            let mut parcel = Parcel { service: 0xb9, ..Parcel::default() };
+            parcel.set_ecn(ecn);
+            assert_eq!((parcel.service, parcel.changed, parcel.ecn()), (service, true, ecn));
         }
     }
 

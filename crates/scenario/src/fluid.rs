@@ -65,6 +65,9 @@ impl Plan {
             ));
         }
         for Link { name, config } in &self.links {
+            if config.ecn.is_some() {
+                return Err(refused(&key(name, "ecn"), "none", &format!("a rewritten field on {name}")));
+            }
             if matches!(config.vary, Some(Delay::Aggregate { .. })) {
                 return Err(refused(&key(name, "vary"), "no bursts", &format!("aggregation on {name}")));
             }
@@ -170,6 +173,10 @@ mod tests {
         };
         assert!(fluid("").is_ok());
         for (path, expected) in [
+            (
+                r#"path.ecn = "bleach""#,
+                "path.ecn: engine \"model\": expected none, found a rewritten field on bottleneck",
+            ),
             (
                 r#"path.reverse.vary = { name = "aggregate", slot = "4 ms" }"#,
                 "path.reverse.vary: engine \"model\": expected no bursts, found aggregation on bottleneck.reverse",

@@ -273,8 +273,8 @@ impl elephan_net::Head for Head {
         }
     }
     #[inline]
-    fn mark(&mut self) {
-        self.class |= Ecn::Congestion as u8;
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.class = self.class & !ECN | ecn as u8;
     }
     #[inline]
     fn dscp(&self) -> u8 {

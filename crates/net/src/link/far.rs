@@ -1,12 +1,12 @@
-//! The far end of a link: losses on the wire, delays of single packets, arrivals.
+//! The far end of a link: losses on the wire, delays of single packets, rewritten ECN fields, arrivals.
 
 use elephan_units::{Seed, Time};
 
 use super::run::Run;
 use super::wire::Wire;
-use crate::config::LinkConfig;
+use crate::config::{EcnRewrite, LinkConfig};
 use crate::loss::Losses;
-use crate::packet::Packet;
+use crate::packet::{Ecn, Head, Packet};
 use crate::vary::Varied;
 
 /// The far end of a link.
@@ -14,6 +14,7 @@ pub struct FarEnd<P> {
     pub(super) delay: Time,
     pub(super) losses: Losses,
     pub(super) varied: Option<Box<Varied<P>>>,
+    ecn: Option<EcnRewrite>,
     /// Packets that reached the far end, and packets that the wire lost.
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -33,6 +34,7 @@ impl<P: Packet> FarEnd<P> {
             delay: config.delay,
             losses: Losses::new(config.loss, seed, index),
             varied: config.vary.map(|vary| Box::new(Varied::new(Some(vary), seed, index))),
+            ecn: config.ecn,
             delivered: 0,
             lost: 0,
             lost_earlier: 0,
@@ -57,12 +59,18 @@ impl<P: Packet> FarEnd<P> {
     }
 
     /// Lends the first packets of a wire on which nothing is sent meanwhile, and the place of the first run of them; each arrives
-    /// [`FarEnd::delay`] after its service. `None` if each is to be received by [`FarEnd::receive`], because the wire may lose it or
-    /// delay it further, and if there is no packet.
+    /// [`FarEnd::delay`] after its service. `None` if each is to be received by [`FarEnd::receive`], because the wire may lose it,
+    /// delay it further or rewrite it, and if there is no packet.
     #[inline]
     pub fn lend(&self, wire: &mut Wire<P>) -> Option<(Vec<Run<P::Head>>, usize)> {
-        let is_plain = self.varied.is_none() && matches!(self.losses, Losses::None);
+        let is_plain = self.varied.is_none() && self.is_transparent();
         (is_plain && !wire.is_empty()).then(|| wire.lend())
+    }
+
+    /// Whether each packet leaves the wire as it was sent.
+    #[inline(always)]
+    fn is_transparent(&self) -> bool {
+        matches!(self.losses, Losses::None) && self.ecn.is_none()
     }
 
     /// Takes back the packets that were lent, of which all runs before place `taken` have arrived, and `arrived` packets in all.
@@ -84,7 +92,7 @@ impl<P: Packet> FarEnd<P> {
         if self.varied.is_some() {
             return self.receive_varied(wire, now);
         }
-        if !matches!(self.losses, Losses::None) {
+        if !self.is_transparent() {
             return self.receive_spared(wire, now);
         }
         if self.first(wire) > now {
@@ -153,7 +161,19 @@ impl<P: Packet> FarEnd<P> {
         if is_lost && let Some(kept) = &mut self.kept {
             kept.push(packet);
         }
-        (!is_lost).then_some(packet)
+        (!is_lost).then(|| self.rewritten(packet))
+    }
+
+    /// The packet with the ECN field that it has behind the link.
+    fn rewritten(&self, packet: P) -> P {
+        let mut head = *packet.head();
+        let ecn = match (self.ecn, head.ecn()) {
+            (Some(EcnRewrite::Bleach), Ecn::Capable0 | Ecn::Capable1 | Ecn::Congestion) => Ecn::NotCapable,
+            (Some(EcnRewrite::Clear), Ecn::Congestion) => Ecn::Capable0,
+            _ => return packet,
+        };
+        head.set_ecn(ecn);
+        P::join(&head, packet.rest())
     }
 
     /// From now on, keeps the packets that the wire loses, for [`FarEnd::lost`].

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{Delay, LinkConfig, Loss};
+use crate::config::{Delay, EcnRewrite, LinkConfig, Loss};
 use crate::link::Times;
 use crate::packet::Ecn;
 use crate::policer::Policer;
@@ -67,6 +67,36 @@ fn a_threshold_marks_those_that_find_as_many_waiting() {
         std::iter::from_fn(|| link.receive(Time::from_secs(1))).map(|p| p.ecn == Ecn::Congestion).collect();
     // In service, then 0, 1, 2 and 3 packets waiting ahead.
     assert_eq!(marks, [false, false, false, true, true]);
+}
+
+#[test]
+fn a_link_that_rewrites_ecn_hides_the_marks() {
+    use Ecn::{Capable0, Capable1, Congestion, NotCapable};
+    for (ecn, expected) in [
+        (None, [Capable0, NotCapable, Congestion, Congestion, Congestion]),
+        (Some(EcnRewrite::Bleach), [NotCapable; 5]),
+        (Some(EcnRewrite::Clear), [Capable0, NotCapable, Capable0, Capable0, Capable0]),
+    ] {
+        for vary in [None, Some(Delay::Jitter { max: Time::from_millis(1) })] {
+            let queue = Queue::Threshold(Threshold { packets: 2 });
+            let mut link = Link::new(LinkConfig { queue, ecn, vary, ..config(10) }, Seed::new(1), 0);
+            // The third was marked before; the fourth and the fifth find two packets waiting.
+            for (id, ecn) in (0..).zip([Capable0, NotCapable, Congestion, Capable0, Capable1]) {
+                assert!(link.send(Parcel { ecn, ..parcel(id) }, Time::ZERO));
+            }
+            let found: Vec<Parcel> = std::iter::from_fn(|| link.receive(Time::from_secs(1))).collect();
+            assert_eq!(found.iter().map(|packet| packet.id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+            assert_eq!(found.iter().map(|packet| packet.ecn).collect::<Vec<_>>(), expected, "{ecn:?}");
+            assert_eq!(link.view().counters().marked, 2);
+        }
+    }
+    let mut link = Link::new(LinkConfig { ecn: Some(EcnRewrite::Clear), ..config(10) }, Seed::new(1), 0);
+    assert!(link.send(Parcel { ecn: Capable1, ..parcel(0) }, Time::ZERO));
+    assert_eq!(
+        link.receive(Time::from_secs(1)).map(|packet| packet.ecn),
+        Some(Capable1),
+        "it was not marked"
+    );
 }
 
 #[test]

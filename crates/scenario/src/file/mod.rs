@@ -13,7 +13,7 @@ mod traffic;
 
 use std::fmt;
 
-use elephan_net::{Delay, Loss, Policer, Queue};
+use elephan_net::{Delay, EcnRewrite, Loss, Policer, Queue};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -161,6 +161,9 @@ pub struct Path {
     /// Variation of the delay, in the direction of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
+    /// What the link does to the ECN field of packets, behind its queue: by default nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnRewrite>,
     /// Rate, delay and losses over time, in the direction of the data: a file, or a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replay::schema")]
@@ -191,6 +194,9 @@ pub struct Reverse {
     /// Variation of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
+    /// What it does to the ECN field of packets, behind its queue: by default nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnRewrite>,
     /// Rate, delay and losses over time: a file, or a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replay::schema")]
@@ -227,11 +233,14 @@ pub struct LinkFile {
     /// Variation of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
+    /// What it does to the ECN field of packets, behind its queue: by default nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnRewrite>,
     /// Rate, delay and losses over time: a file, or a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replay::schema")]
     pub trace: Option<ReplayFile>,
-    /// Whether to add the same link in the reverse direction, named `NAME.reverse`, without loss, delay variation and trace.
+    /// Whether to add the same link in the reverse direction, named `NAME.reverse`, without loss, delay variation, `ecn` and trace.
     #[serde(default = "yes")]
     pub both_ways: bool,
 }

@@ -102,7 +102,7 @@ impl Scenario {
 impl<'a> Dumbbell<'a> {
     /// The bottleneck has the propagation that all flows share; what a flow has more is its own.
     fn new(path: &'a Path, shared: Time, packet: u64, network: &mut Network) -> Self {
-        let side = |buffer: Buffer, rate: Rate, queue: &Queue, loss, vary| LinkConfig {
+        let side = |buffer: Buffer, rate: Rate, queue: &Queue, (loss, vary, ecn)| LinkConfig {
             rate: Some(rate),
             delay: shared / 2,
             limit: limit(buffer, rate, path.rtt, packet),
@@ -110,18 +110,18 @@ impl<'a> Dumbbell<'a> {
             police: Vec::new(),
             loss,
             vary,
+            ecn,
             schedule: None,
             changes: false,
         };
-        let mut data = side(path.buffer, path.rate, &path.queue, path.loss, path.vary);
+        let mut data = side(path.buffer, path.rate, &path.queue, (path.loss, path.vary, path.ecn));
         data.police.clone_from(&path.police);
         let reverse = &path.reverse;
         let acks = side(
             reverse.buffer.unwrap_or(path.buffer),
             reverse.rate.unwrap_or(path.rate),
             &reverse.queue,
-            reverse.loss,
-            reverse.vary,
+            (reverse.loss, reverse.vary, reverse.ecn),
         );
         check_link(network, "path", &data, path.buffer, path.rtt, packet);
         check_link(network, "path.reverse", &acks, reverse.buffer.unwrap_or(path.buffer), path.rtt, packet);
@@ -188,7 +188,8 @@ fn links(files: &[LinkFile], packet: u64, network: &mut Network) -> Vec<(String,
         ends.push((link.from.clone(), link.to.clone()));
         if link.both_ways {
             let police = Vec::new();
-            let config = LinkConfig { queue: Queue::default(), police, loss: None, vary: None, ..config };
+            let config =
+                LinkConfig { queue: Queue::default(), police, loss: None, vary: None, ecn: None, ..config };
             network.link(format!("{}.reverse", link.name), config);
             ends.push((link.to.clone(), link.from.clone()));
         }
@@ -260,6 +261,7 @@ fn link_config(link: &LinkFile, packet: u64) -> LinkConfig {
         police: link.police.clone(),
         loss: link.loss,
         vary: link.vary,
+        ecn: link.ecn,
         schedule: None,
         changes: false,
     }

@@ -211,7 +211,7 @@ fn each_mistake_has_its_sentence() {
         path.reverse.vary = aggregate => path.reverse.vary.slot: expected a value, found nothing
         path.vary = { name = "heavy-tail", median = "0 s", shape = 2 } => path.vary.median: expected a time above zero, found "0 s"
         path.vary = { name = "heavy-tail", median = "1 ms", shape = 1 } => path.vary.shape: expected a number above 1, with which the mean is finite, found 1
-        path.vary = { name = "heavy-tail", median = "1 ms", shape = nan } => path.vary.shape: expected a number
+        path.ecn = keep => path.ecn: expected one of bleach, clear, found "keep"
         path.loss = { name = "random", probability = 2 } => path.loss.probability: expected a probability from 0 to 1, found 2
         path.loss = { name = "periodic", every = 0 } => path.loss.every: expected 1 or more, found 0
         path.access_rate = 0 bit/s => path.access_rate: expected a rate above zero

@@ -59,3 +59,54 @@ fn a_link_of_data_that_aggregates_delivers_in_bursts() {
     let times = received(&limited(r#"vary = { name = "aggregate", slot = "5 ms" }"#), true);
     assert!(times.len() > 1000 && are_ends_of_slots(&times, 0.005));
 }
+
+#[test]
+fn bleached_marks_reach_no_sender_and_a_later_queue_drops_instead() {
+    // A link that marks, and behind it a slower one with CoDel, which marks too (RFC 8289) or drops.
+    let run = |ecn: &str| {
+        outcome(&format!(
+            r#"duration = "20 s"
+            tcp = {{ ecn = true }}
+            link = [
+                {{ name = "first", from = "a", to = "b", rate = "24 Mbit/s", delay = "10 ms", buffer = "100 packets", {ecn} }},
+                {{ name = "second", from = "b", to = "c", rate = "12 Mbit/s", delay = "10 ms", buffer = "500 packets", queue = "codel" }},
+            ]
+            flow = [{{ cc = "reno", from = "a", to = "c" }}]"#
+        ))
+        .summary
+    };
+    let second = |ecn: &str| {
+        let summary = run(ecn);
+        let link = summary.links.iter().find(|link| link.name == "second").unwrap();
+        (link.marked, link.dropped_early)
+    };
+    let (marked, dropped) = second("");
+    assert!(marked > 0 && dropped == 0, "{marked} {dropped}");
+    // Nothing was marked on the first link, so there is nothing to clear.
+    assert_eq!(second(r#"ecn = "clear""#), (marked, dropped));
+    let (marked, dropped) = second(r#"ecn = "bleach""#);
+    assert!(marked == 0 && dropped > 0, "{marked} {dropped}");
+}
+
+#[test]
+fn a_sender_whose_marks_are_cleared_fills_the_buffer() {
+    let run = |ecn: &str| {
+        outcome(&format!(
+            "duration = \"20 s\"\nmeasure = {{ from = \"2 s\" }}\ntcp = {{ ecn = true }}\n\
+             path = {{ rate = \"12 Mbit/s\", rtt = \"40 ms\", buffer = \"200 packets\", {ecn} \
+             queue = {{ name = \"threshold\", packets = 20 }} }}\nflow = [{{ cc = \"reno\" }}]"
+        ))
+        .summary
+        .links
+        .remove(0)
+    };
+    let told = run("");
+    assert!(told.marked > 0 && told.dropped == 0 && told.queue_max_packets < 60, "{told:?}");
+    for ecn in ["bleach", "clear"] {
+        let hidden = run(&format!("ecn = \"{ecn}\","));
+        assert!(
+            hidden.marked > told.marked && hidden.queue_max_packets == 200 && hidden.dropped_full > 0,
+            "{hidden:?}"
+        );
+    }
+}
