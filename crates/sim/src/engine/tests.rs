@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 15] = [
+const PLANS: [(&str, &str, u32, usize); 16] = [
     (
         "one hop",
         r#"duration = "4 s"
