@@ -79,7 +79,7 @@ fn a_link_that_rewrites_ecn_hides_the_marks() {
     ] {
         for vary in [None, Some(Delay::Jitter { max: Time::from_millis(1) })] {
             let queue = Queue::Threshold(Threshold { packets: 2 });
-            let mut link = Link::new(LinkConfig { queue, ecn, vary, ..config(10) }, Seed::new(1), 0);
+            let mut link = Link::new(LinkConfig { queue, vary, ecn, ..config(10) }, Seed::new(1), 0);
             // The third was marked before; the fourth and the fifth find two packets waiting.
             for (id, ecn) in (0..).zip([Capable0, NotCapable, Congestion, Capable0, Capable1]) {
                 assert!(link.send(Parcel { ecn, ..parcel(id) }, Time::ZERO));
