@@ -130,7 +130,7 @@ DERIVED = {
 def harm(alone: float, beside: float, better: str) -> float | None:
     """Compute the harm to a figure that is `alone` without, and `beside` with, what may do it (Ware et al. 2019, section 4).
 
-    It is the loss as a share of `alone` if more is better, and the rise as a share of `beside` if less is; 0 is no harm and 1 is
+    It is the loss as a share of `alone` if more is better, and the rise as a share of `beside` if less is. 0 is no harm, 1 is
     all, and below 0 it is a gain. `None` if the share is of nothing.
     """
     if better == "lower":

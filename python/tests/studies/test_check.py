@@ -182,6 +182,25 @@ def test_a_base_is_equal_or_changed_to_the_bit(tmp_path: Path):
     assert other.document["expectations"][0]["change"].startswith("changed in 5 of 5 runs: -")
 
 
+CASES = sorted((EXAMPLES / "bbr").glob("*.toml"))
+
+
+def test_a_bbr_whose_drain_has_no_end_in_time_fails_its_case(tmp_path: Path):
+    (file,) = [case for case in CASES if "drain-time" in case.name]
+    kept = call("check", file, "--out", tmp_path / "kept")
+    assert kept.returncode == 0, kept.stdout
+    without = call("check", file, "--set", "flow.0.cc.drain_rounds=1e9", "--out", tmp_path / "without")
+    assert without.returncode == 1, without.stdout
+    assert "--set flow.0.cc.drain_rounds=1e9" in without.stdout
+
+
+@pytest.mark.slow
+def test_bbr_holds_the_cases_of_its_draft(tmp_path: Path):
+    assert [int(case.name[:2]) for case in CASES] == [*range(1, 23)]
+    done = call("check", "bbr", "--out", tmp_path / "bbr")
+    assert done.returncode == 0, done.stdout
+
+
 # The language, on samples that are written by hand.
 
 

@@ -266,7 +266,7 @@ impl Sender {
     }
 
     /// Tells the governor which segments were found lost since it was told last, if it needs to know of each: before one of them is
-    /// sent again.
+    /// retransmitted.
     #[inline]
     pub(super) fn tell_losses(&mut self, now: Time) {
         if self.board.has_found() {

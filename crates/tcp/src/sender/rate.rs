@@ -321,7 +321,7 @@ mod tests {
         for id in 0..3 {
             sampler.on_sent(id, sent(0, id as u32 + 1, 0), ms(0));
         }
-        // The second is lost; the third has arrived when it is sent again.
+        // The second is lost; the third has arrived when it is retransmitted.
         sampler.sample(Some((2, ms(0))), 1, counts(2), 1, ms(1), ms(100));
         sampler.on_app_limited(3);
         sampler.on_sent(1, sent(2, 1, 1), ms(100));

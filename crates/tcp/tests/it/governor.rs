@@ -422,7 +422,7 @@ fn each_loss_is_told_with_what_was_known_when_the_segment_was_sent() {
         lost.map(|(_, report)| (report.delivered, report.lost)).collect()
     };
     assert_eq!(counts(&calls), [(3, 1), (3, 2)]);
-    // A timeout loses what was sent again, with five others in flight, and those; the second still waits.
+    // A timeout loses what was retransmitted, with five others in flight, and those; the second still waits.
     tcp.sends([0]);
     tcp.expire();
     let calls = listener.calls();

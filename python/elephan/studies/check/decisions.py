@@ -203,7 +203,8 @@ def _against(one: Expectation, number: int, place: Place, finding: Finding, labo
 def _command(one: Expectation, population: Scenario, number: int, document: Mapping[str, Any], engine: Engine) -> str:
     """The command that repeats a run."""
     _, settings = population.point(number, 0)
-    words = [f"{key}={toml(value) if not isinstance(value, str) else value}" for key, value in settings.items()]
+    given = [f"{key}={value}" for key, value in one.given.items() if key != "engine"]
+    words = given + [f"{key}={toml(value) if not isinstance(value, str) else value}" for key, value in settings.items()]
     more = [] if engine == "sim" else ["--engine", engine]
     sets = [word for text in words for word in ("--set", text)]
     return shlex.join(["elephan", "run", str(one.file), *sets, "--seed", str(document["seed"]), *more])

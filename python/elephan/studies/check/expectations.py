@@ -56,6 +56,8 @@ class Expectation:
     question: Question
     populations: Mapping[str, Scenario]
     properties: Sequence[Property]
+    # The settings that were given with the file.
+    given: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -134,7 +136,16 @@ def _expectation(
     claim = Claim(key, told["says"], "", _text(told), _bound(told), told.get("at", "every"))
     question = Question(claim, {"": places}, [*(look for look in LOOKS if look < most), most])
     return Expectation(
-        file, number + 1, told["says"], claim.statistic, claim.bound, points, question, populations, properties
+        file,
+        number + 1,
+        told["says"],
+        claim.statistic,
+        claim.bound,
+        points,
+        question,
+        populations,
+        properties,
+        settings,
     )
 
 
