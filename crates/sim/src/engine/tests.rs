@@ -131,7 +131,7 @@ const PLANS: [(&str, &str, u32, usize); 16] = [
         path = { rate = "20 Mbit/s", rtt = "40 ms", vary = { name = "heavy-tail", median = "1 ms", shape = 1.5 } }
         flow = [{ cc = "cubic", count = 3 }]"#,
         2,
-        2,
+        1,
     ),
     (
         "opportunities both ways, and a queue that decides when packets leave",

@@ -93,7 +93,7 @@ fn a_sender_whose_marks_are_cleared_fills_the_buffer() {
     let run = |ecn: &str| {
         outcome(&format!(
             "duration = \"20 s\"\nmeasure = {{ from = \"2 s\" }}\ntcp = {{ ecn = true }}\n\
-             path = {{ rate = \"12 Mbit/s\", rtt = \"40 ms\", buffer = \"200 packets\", {ecn} \
+             path = {{ rate = \"12 Mbit/s\", rtt = \"40 ms\", buffer = \"100 packets\", {ecn} \
              queue = {{ name = \"threshold\", packets = 20 }} }}\nflow = [{{ cc = \"reno\" }}]"
         ))
         .summary
@@ -105,7 +105,7 @@ fn a_sender_whose_marks_are_cleared_fills_the_buffer() {
     for ecn in ["bleach", "clear"] {
         let hidden = run(&format!("ecn = \"{ecn}\","));
         assert!(
-            hidden.marked > told.marked && hidden.queue_max_packets == 200 && hidden.dropped_full > 0,
+            hidden.marked > told.marked && hidden.queue_max_packets == 100 && hidden.dropped_full > 0,
             "{hidden:?}"
         );
     }
