@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shlex
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -151,6 +152,8 @@ def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], la
                 decision, reason = Decision.NOT_EVALUATED, undefined[0].why or f"{one.text} is undefined there"
             else:
                 reason = _needed(next(at for at in places if at.decision == Decision.UNDECIDED).finding)
+                if laboratory.deadline is not None and time.monotonic() > laboratory.deadline:
+                    reason = f"{OUT_OF_TIME}; {reason}"
     return Decided(one, laboratory.engine, decision, places, reason.split("\n")[0])
 
 
