@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ from elephan.cli import complete
 from elephan.cli.options import Large, Settings, assignments, command_line, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import progress_bar
+from elephan.report.traced import Traced
 from elephan.studies.check.decisions import (
     EXIT,
     Decided,
@@ -30,6 +31,7 @@ from elephan.studies.check.decisions import (
     decide,
     digest,
     key_of,
+    on_trace,
     scenarios_of,
 )
 from elephan.studies.check.expectations import Expectation, engine_of, expectations
@@ -71,6 +73,12 @@ def check(
     out_dir: Annotated[Path, typer.Option("--out", help="Results folder; finished runs in it are reused.")] = Path(
         "results/check"
     ),
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Decide on the samples of this qlog, a connection of a QUIC stack, and run nothing.", metavar="QLOG"
+        ),
+    ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")] = None,
     form: Form = "table",
     large: Large = False,
@@ -81,6 +89,11 @@ def check(
     otherwise with 3.
     """
     changes = assignments(settings) | ({} if cc is None else {"flow.0.cc": cc})
+    if trace is not None:
+        for option, given in (("--engine", engine), ("--cc", cc), ("--budget", budget), ("--against", against)):
+            if given is not None:
+                raise _core.ScenarioError(f"{option}: expected none with --trace, found {given}")
+        _finish(_on_trace(_expectations(files, changes, "", large=large), trace), junit_file, form, compared=False)
     deadline = None if budget is None else time.monotonic() + _budget_s(budget)
     base = None if against is None else CHECK.load(against)
     own_or_empty(out_dir, CHECK)
@@ -105,10 +118,20 @@ def check(
                 _draw(made, laboratory, out_dir)
                 decided += made
         _write(out_dir, decided, runs)
-        if junit_file is not None:
-            with new_file(junit_file) as new:
-                new.write_bytes(junit(decided))
-    _show(decided, form, compared=base is not None)
+    _finish(decided, junit_file, form, compared=base is not None)
+
+
+def _on_trace(ones: Sequence[Expectation], file: Path) -> list[Decided]:
+    """Decide on the connection of a file, which is flow 1 of each scenario."""
+    return [on_trace(one, Traced.of(file, one.points[0].scenario)) for one in ones]
+
+
+def _finish(decided: Sequence[Decided], junit_file: Path | None, form: str, *, compared: bool) -> NoReturn:
+    """Write and print the decisions, and exit with their code."""
+    if junit_file is not None:
+        with new_file(junit_file) as new:
+            new.write_bytes(junit(decided))
+    _show(decided, form, compared=compared)
     raise typer.Exit(_code(decided))
 
 

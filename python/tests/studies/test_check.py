@@ -322,6 +322,28 @@ def test_quantities_follow_the_scenario():
         assert quantity(text, unit, "x").value(scenario) == pytest.approx(value), text
 
 
+def test_the_trace_of_a_stack_is_judged_without_a_run(tmp_path: Path):
+    """A run's own qlog stands for a stack's: what holds for the samples of the run holds for those of the log."""
+    file = written(
+        tmp_path,
+        'metric = "max of cwnd.1"\nat_least = "20 segments"',
+        'always = "cwnd.1 >= 1 segments"',
+        'eventually = "srtt.1 >= 10 path.rtt"',
+        'metric = "utilisation"\nat_least = "1 %"',
+        'always = "queue.bottleneck <= 1000 packets"',
+        run=RUN.replace(', { cc = "reno", start = { uniform = ["0 s", "100 ms"] } }', ""),
+    )
+    assert call("run", file, "--trace", "events", "--out", tmp_path / "run").returncode == 0
+    assert call("report", tmp_path / "run", "--out", tmp_path / "own.sqlog").returncode == 0
+    done = call("check", file, "--trace", tmp_path / "own.sqlog", "--format", "json")
+    assert done.returncode == 1, done.stderr
+    verdicts = [one["verdict"] for one in json.loads(done.stdout)]
+    assert verdicts == ["held", "held", "failed", "not evaluated", "not evaluated"]
+    assert not (tmp_path / "results").exists()
+    both = call("check", file, "--trace", tmp_path / "own.sqlog", "--engine", "sim")
+    assert (both.returncode, "--engine: expected none with --trace" in both.stderr) == (2, True)
+
+
 # pytest.
 
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from elephan.base.text import toml
 from elephan.foreign.names import KINDS
 from elephan.studies import lab
 from elephan.studies.check.expectations import Expectation, Point
-from elephan.studies.judge import Arm, Finding, Place, Time, Verdict, dead, interval
+from elephan.studies.judge import Arm, Finding, Place, Time, Verdict, dead, interval, judged
 from elephan.studies.lab import OUT_OF_TIME, Engine
 
 # The factor and the name of the unit in which a quantity is shown.
@@ -40,6 +40,8 @@ class Decision(StrEnum):
 
 # The exit code of a command: the largest of those of its expectations.
 EXIT = {Decision.HELD: 0, Decision.FAILED: 1, Decision.UNDECIDED: 3, Decision.NOT_EVALUATED: 3}
+# The engine of what no engine ran.
+TRACE = "trace"
 DECISIONS = {Verdict.CONFIRMED: Decision.HELD, Verdict.REFUTED: Decision.FAILED}
 
 
@@ -86,7 +88,7 @@ class Decided:
     """An expectation on an engine, and what it came to."""
 
     expectation: Expectation
-    engine: Engine
+    engine: str
     decision: Decision
     places: tuple[At, ...]
     reason: str = ""
@@ -211,6 +213,24 @@ def _command(one: Expectation, population: Scenario, number: int, document: Mapp
     more = [] if engine == "sim" else ["--engine", engine]
     sets = [word for text in words for word in ("--set", text)]
     return shlex.join(["elephan", "run", str(one.file), *sets, "--seed", str(document["seed"]), *more])
+
+
+def on_trace(one: Expectation, trace: Any) -> Decided:
+    """Decide an expectation on the samples of a recorded connection, which is in place of the run of its only point."""
+    place, point = one.question.sets[""][0], one.points[0]
+    reason = ""
+    if not one.is_of_samples:
+        reason = f"a trace has samples, of which {one.text} is no statistic"
+    elif len(one.points) > 1:
+        reason = f"expected one point, found {len(one.points)}: a trace is of one"
+    if reason:
+        return Decided(one, TRACE, Decision.NOT_EVALUATED, (), reason)
+    finding = judged(replace(place, statistic="every", repeats=1), [place.read(trace)], 1, 1)
+    decision = {True: Decision.HELD, False: Decision.FAILED, None: Decision.NOT_EVALUATED}[finding.holds]
+    why = one.properties[0].of(trace).why if one.properties and decision != Decision.HELD else ""
+    at = At(point, finding, decision, 0, (), why)
+    unknown = "the trace has no such samples" if decision == Decision.NOT_EVALUATED else ""
+    return Decided(one, TRACE, decision, (at,), unknown and (why or unknown))
 
 
 # Comparison with an earlier check.

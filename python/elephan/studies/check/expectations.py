@@ -58,6 +58,8 @@ class Expectation:
     properties: Sequence[Property]
     # The settings that were given with the file.
     given: Mapping[str, str]
+    # Whether it can be decided on the samples of a single flow, of whatever it is.
+    is_of_samples: bool
 
     @property
     def name(self) -> str:
@@ -101,13 +103,14 @@ def _expectation(
     first = next(iter(populations.values()))
     points = [_point(first, at) for at in range(first.points)]
     properties: list[Property] = []
-    shown_in = ""
+    shown_in, is_of_samples = "", True
     statistic: Statistic = "every"
     if "metric" in told:
         readings = [reading(told["metric"], point.scenario, window, f"{key}.metric") for point in points]
         if compared == "harm_to" and readings[0].better == "neither":
             expected = "a metric of which more or less is better, such as goodput.1"
             raise _core.ScenarioError(f"{key}.metric: expected {expected}, found {told['metric']!r}")
+        is_of_samples = readings[0].is_of_samples and not compared
         unit = "1" if compared in ("ratio_to", "harm_to") else readings[0].unit
         shown_in = "%" if readings[0].is_percentage and unit == readings[0].unit else unit
         statistic = told.get("statistic", "median" if readings[0].is_time and not compared else "mean")
@@ -146,6 +149,7 @@ def _expectation(
         populations,
         properties,
         settings,
+        is_of_samples,
     )
 
 

@@ -74,6 +74,8 @@ class Reading:
     is_percentage: bool = False
     # Which values are better: higher, lower or neither.
     better: str = "neither"
+    # Whether it needs nothing but samples.
+    is_of_samples: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,14 +225,15 @@ def reading(text: str, scenario: Scenario, window: Window, key: str) -> Reading:
             condition = conditions(text.removeprefix(begin), scenario, key)
             is_time = read is _time_until
             least, most = (0.0, math.inf) if is_time else (0.0, 1.0)
-            return Reading(text, "s" if is_time else "1", partial(read, condition, window), is_time, (least, most))
+            unit = "s" if is_time else "1"
+            return Reading(text, unit, partial(read, condition, window), is_time, (least, most), is_of_samples=True)
     statistic, of, of_what = text.partition(" of ")
     if of:
         if statistic not in STATISTICS:
             known = _core.one_of(list(STATISTICS), statistic)
             raise _core.ScenarioError(f"{key}: expected {known} before of, found {statistic!r}")
         of_it = signal(of_what, scenario, key)
-        return Reading(text, of_it.unit, partial(_statistic, STATISTICS[statistic], of_it, window))
+        return Reading(text, of_it.unit, partial(_statistic, STATISTICS[statistic], of_it, window), is_of_samples=True)
     return _metric(text, scenario, key)
 
 
