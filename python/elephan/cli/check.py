@@ -17,6 +17,7 @@ from elephan.api.scenario import EXAMPLES, load
 from elephan.base import plots
 from elephan.base.folders import new_file, only_writer, own_or_empty
 from elephan.base.kinds import CHECK
+from elephan.base.text import echo
 from elephan.cli import complete
 from elephan.cli.options import Large, Settings, assignments, command_line, words
 from elephan.cli.output import Form, out, show
@@ -220,7 +221,8 @@ def _write(folder: Path, decided: Sequence[Decided], runs: dict[str, dict[str, s
 
 def _show(decided: Sequence[Decided], form: str, *, compared: bool) -> None:
     if form == "md":
-        typer.echo(markdown(decided, compared=compared), nl=False)
+        table = markdown(decided, compared=compared)
+        echo(table)
         return
     show([overview(decided, compared=compared)], form, records(decided))
     if form != "table":

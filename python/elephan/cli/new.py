@@ -189,8 +189,8 @@ def experiment(
     if (checkout.root / module).is_file():
         checkout.refuse(module, rf'"{name}"|\bdef {new.module}\b', name)
         text = checkout.read(module)
-        for part in ("judge", "lab"):
-            text = _with_imports(text, template, f"elephan.studies.reproduce.{part}", module)
+        for package in ("elephan.studies.judge", "elephan.studies.reproduce.lab"):
+            text = _with_imports(text, template, package, module)
         checkout.texts[module] = text + "\n\n" + template[template.index("@experiment") :]
     else:
         checkout.create(module, template)

@@ -74,7 +74,8 @@ PATHS = [
     {"rate": 200, "rtt": 20, "buffer": 666, "cc": "bic", "duration": 10},
     {"rate": 100, "rtt": 30, "buffer": 250, "cc": "bbr"},
     {"rate": 50, "rtt": 30, "buffer": 125, "cc": "bbr", "loss": 1e-4},
-    {"rate": 50, "rtt": 20, "buffer": 100, "cc": "bbr", "loss": 1e-3},
+    # Less than a bandwidth-delay product, so that the probes of BBR fill it.
+    {"rate": 50, "rtt": 20, "buffer": 60, "cc": "bbr", "loss": 1e-3},
     {"rate": 10, "rtt": 50, "buffer": 80, "cc": "cubic", "loss": 1e-3, "duration": 60},
     {"rate": 1000, "rtt": 20, "buffer": 1666, "cc": "cubic", "duration": 6},
     {"rate": 100, "rtt": 50, "buffer": 400, "cc": "cubic", "tcp": {"profile": "linux-6"}},
