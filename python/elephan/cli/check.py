@@ -197,20 +197,27 @@ def _runs(decided: Sequence[Decided], laboratory: Laboratory) -> dict[str, dict[
         for scenario in scenarios_of(one, laboratory):
             place = laboratory.place(scenario)
             if place not in (laboratory.failures or {}):
-                found[key_of(scenario)] = {"run": place.name, "digest": digest(Run.load(place))}
+                found[key_of(scenario, one.expectation.file.parent)] = {
+                    "run": place.name,
+                    "digest": digest(Run.load(place)),
+                }
     return found
 
 
 def _draw(decided: Sequence[Decided], laboratory: Laboratory, folder: Path) -> None:
     """Draw the run that speaks against each expectation that failed."""
+    files = list(dict.fromkeys(one.expectation.file for one in decided))
+    stems = [file.stem for file in files]
     for one in decided:
         if one.decision != Decision.FAILED:
             continue
+        file = one.expectation.file
+        name = file.stem if stems.count(file.stem) == 1 else f"{file.stem}-{files.index(file) + 1}"
         worst = one.worst
         place = one.expectation.question.sets[""][one.places.index(worst)]
-        first = int(one.expectation.points[0].scenario.document["seed"])
+        first = int(worst.point.scenario.document["seed"])
         run = laboratory.run([laboratory.scenario(place.arms[0], worst.seed - first + 1)])[0]
-        plots.save_beside(folder, {f"{one.expectation.file.stem}-{one.expectation.number}-{one.engine}": run.plot})
+        plots.save_beside(folder, {f"{name}-{one.expectation.number}-{one.engine}": run.plot})
 
 
 def _write(folder: Path, decided: Sequence[Decided], runs: dict[str, dict[str, str]]) -> None:

@@ -28,6 +28,11 @@ class Lasted:
     from_s: float
     to_s: float
 
+    @property
+    def end_s(self) -> float:
+        """The end of the record."""
+        return self.to_s
+
 
 @dataclass(frozen=True)
 class Traced:

@@ -154,7 +154,7 @@ def interval(samples: Sequence[Sample], statistic: Statistic, alpha: float, *, s
     if statistic == "share":
         return _share(sum(bool(sample) for sample in samples), n, alpha)
     if statistic == "median":
-        return _median([sample for sample in samples if isinstance(sample, Time)], alpha)
+        return _median([sample for sample in samples if isinstance(sample, Time)], alpha, same=same)
     return _earlier([sample for sample in samples if isinstance(sample, tuple)], alpha)
 
 
@@ -198,11 +198,14 @@ def _censored(times: Sequence[Time]) -> Any:
     return stats.CensoredData(uncensored=seen, right=[time.seconds for time in times if not time.seen])
 
 
-def _median(times: Sequence[Time], alpha: float) -> Interval:
+def _median(times: Sequence[Time], alpha: float, *, same: bool) -> Interval:
     """The median by Kaplan and Meier; its interval is where the log-log interval of the survival function crosses one half."""
     from scipy import stats
 
     n = len(times)
+    if same:
+        value = _number(times[0])
+        return Interval(value, value, value, n, same=True)
     if not any(time.seen for time in times):
         # Nothing was seen: the median is beyond the end unless chance hid it (n repeats all in the upper half).
         return Interval(math.inf, min(time.seconds for time in times) if 0.5**n < alpha / 2 else 0.0, math.inf, n)
@@ -282,11 +285,11 @@ def judged(
         samples, same = [place.read()], True
 
     def side(alpha: float) -> bool | None:
+        if place.statistic == "every" and not all(map(_keeps, [place] * len(samples), samples)):
+            return False
         found = interval(samples, place.statistic, alpha, same=same)
         if (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below):
             return True if place.statistic != "every" or same or len(samples) >= place.repeats else None
-        if place.statistic == "every" and not math.isnan(found.value):
-            return False
         # A tie with the bound decides nothing.
         fails = (place.above is not None and found.high < place.above) or (
             place.below is not None and found.low > place.below
@@ -303,6 +306,14 @@ def judged(
         unusable=unusable,
         above=place.above,
         below=place.below,
+    )
+
+
+def _keeps(place: Place, sample: Sample) -> bool:
+    """Whether a sample keeps the bounds of its place, or is unknown."""
+    value = math.nan if sample is None else _number(sample)
+    return not (
+        (place.above is not None and value <= place.above) or (place.below is not None and value >= place.below)
     )
 
 

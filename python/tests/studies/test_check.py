@@ -17,9 +17,12 @@ from command_line import call
 import elephan
 from elephan.api.derived import DERIVED, harm
 from elephan.api.scenario import EXAMPLES
+from elephan.studies.check.decisions import Decision, _decided
+from elephan.studies.check.expectations import Point
 from elephan.studies.check.properties import Always, Eventually, Order
 from elephan.studies.check.quantities import quantity
 from elephan.studies.check.readings import Window, conditions, reading
+from elephan.studies.judge import Arm, Place, Verdict, judged
 
 RUN = """
 duration = "4 s"
@@ -27,6 +30,26 @@ path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "100% bdp" }
 flow = [{ cc = "cubic" }, { cc = "reno", start = { uniform = ["0 s", "100 ms"] } }]
 measure = { from = "1 s" }
 """
+
+
+# Without anything random.
+STILL = RUN.replace('{ uniform = ["0 s", "100 ms"] }', '"100 ms"')
+
+
+def of_points(count: int) -> SimpleNamespace:
+    """An expectation of so many points, as far as a decision looks at it."""
+    place = SimpleNamespace(arms=[Arm("x")], statistic="mean")
+    points = [Point(number, {}, None) for number in range(count)]
+    question = SimpleNamespace(sets={"": [place] * count})
+    return SimpleNamespace(points=points, question=question, text="x", properties=(), file=Path("x.toml"), given={})
+
+
+LABORATORY = SimpleNamespace(
+    engine="sim",
+    deadline=None,
+    scenario=lambda *_: SimpleNamespace(document={"seed": 1}),
+    populations={"x": SimpleNamespace(point=lambda *_: (None, {}))},
+)
 
 
 def written(folder: Path, *expectations: str, run: str = RUN) -> Path:
@@ -134,6 +157,13 @@ def test_what_the_engine_cannot_run_is_not_evaluated(tmp_path: Path):
             'metric = "jain"\nat_least = 0.1\nover = { "path.rtt" = [] }',
             "expect.0.over.path.rtt: expected a list of values",
         ),
+        ('metric = "jain"\nat_least = 0.1\nstatistic = "median"', "expect.0.statistic: expected mean or every"),
+        ('metric = "time until cwnd.1 > 9 segments"\nat_most = "1 s"\nstatistic = "mean"', "expected median or every"),
+        ('eventually = "cwnd.1 > 9 segments"\nto = "9 s"', "expect.0.to: expected a time within the duration of 4 s"),
+        (
+            'metric = "goodput.2"\nratio_to = { flow = [{ cc = "reno" }] }\nat_least = 1',
+            "expected a flow from 1 to 1, found 2",
+        ),
         ('metric = "jain"\nat_least = 0.1\nover = { "path.rt" = ["1 ms"] }', "path.rt"),
     ],
 )
@@ -182,6 +212,43 @@ def test_a_base_is_equal_or_changed_to_the_bit(tmp_path: Path):
     assert other.document["expectations"][0]["change"].startswith("changed in 5 of 5 runs: -")
 
 
+def test_a_point_that_is_not_clearly_beyond_the_bound_as_one_of_many_decides_nothing():
+    """It fails by itself at a level of 5 %, but one of forty may do that by chance."""
+    samples = [0.94, 1.0, 0.97, 1.02, 0.98]
+    fails = judged(Place("one", (None,), float, above=1.02), samples, 1, 40)
+    assert (fails.holds, fails.alone) == (False, False)
+    keeps = judged(Place("two", (None,), float, above=0.5), samples, 1, 40)
+    decided = _decided(of_points(2), Verdict.UNDECIDED, [fails, keeps], LABORATORY)
+    assert (decided.decision, decided.places[0].decision) == (Decision.UNDECIDED, Decision.UNDECIDED)
+    assert decided.reason == "a point is beyond the bound, but not clearly enough as one of 2"
+
+
+def test_a_bound_that_is_exceeded_is_not_kept_by_a_tie(tmp_path: Path):
+    """Timeouts are 0, which is no less than 0, and not above it."""
+    found = checked(
+        written(tmp_path, 'metric = "timeouts.1"\nabove = 0', 'metric = "timeouts.1"\nat_most = 0', run=STILL)
+    )
+    assert [one["verdict"] for one in found.document["expectations"]] == ["failed", "held"]
+    # Nothing in it is random, so the second run decides; also a median.
+    found = checked(written(tmp_path, 'metric = "time until cwnd.1 >= 20 segments"\nat_most = "2 s"', run=STILL))
+    assert (
+        found.document["expectations"][0]["verdict"],
+        found.document["expectations"][0]["points"][0]["repeats"],
+    ) == ("held", 2)
+
+
+def test_the_command_of_a_point_of_a_sweep_runs_it(tmp_path: Path):
+    run = STILL + '[sweep]\n"path.rtt" = ["10 ms", "30 ms"]\n'
+    file = tmp_path / "x.toml"
+    file.write_text(
+        run + '[[expect]]\nsays = "x"\nmetric = "goodput.1"\nat_least = "20 Mbit/s"\nset = { name = "6.10" }\n'
+    )
+    (_, point) = checked(file).document["expectations"][0]["points"]
+    done = call(*shlex.split(point["commands"][0])[1:], "--out", tmp_path / "again", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["flows"][0]["goodput_bit_s"] == point["value"]
+
+
 CASES = sorted((EXAMPLES / "bbr").glob("*.toml"))
 
 
@@ -209,7 +276,7 @@ def fake(**columns: list[float]) -> SimpleNamespace:
     count = len(next(iter(columns.values())))
     table = pa.table({"time_s": np.arange(count, dtype=float), "flow": [0] * count, **columns})
     scenario = elephan.dumbbell(rate="12 Mbit/s", rtt="20 ms", flows=elephan.flow("reno"), duration="10 s")
-    summary = SimpleNamespace(from_s=0.0, to_s=float(count - 1))
+    summary = SimpleNamespace(from_s=0.0, to_s=float(count - 1), end_s=float(count - 1))
 
     def samples(_: str, only: list[str]) -> pa.Table:
         return table.select([name for name in only if name in table.column_names])
@@ -246,21 +313,36 @@ def test_eventually_counts_each_time_and_leaves_out_what_the_end_cut_off():
 
 
 def test_order_is_that_of_the_first_times():
-    run = fake(cwnd_segments=[1.0, 5.0, 2.0, 9.0])
+    run = fake(cwnd_segments=[1.0, 5.0, 6.0, 9.0])
     steps = [condition(f"cwnd.1 > {least} segments", run) for least in (4, 8)]
     assert Order(steps, Window()).of(run).holds is True
     assert Order(steps[::-1], Window()).of(run).holds is False
     assert Order(steps, Window(), lambda _, from_s: from_s + 1).of(run).holds is False
+    # To hold still is not to come to hold, and what the end cuts off has not failed.
+    early, late = condition("cwnd.1 >= 1 segments", run), condition("cwnd.1 > 8 segments", run)
+    assert Order([late, early], Window()).of(run).holds is False
+    assert Order([early, late], Window()).of(run).holds is True
+    assert Order([late, steps[0]], Window(), lambda _, from_s: from_s + 5).of(run).holds is None
+
+
+def test_what_is_never_known_decides_nothing():
+    run = fake(cwnd_segments=[1.0, 5.0], rto_s=[float("nan")] * 2)
+    unknown, known = condition("rto.1 >= 1 ms", run), condition("cwnd.1 >= 1 segments", run)
+    assert Eventually(unknown, Window()).of(run).holds is None
+    assert Order([known, unknown], Window()).of(run).holds is None
+    assert Always(unknown, Window()).of(run).holds is None
+    assert reading("time until rto.1 >= 1 ms", run.scenario, Window(), "x").read(run) is None
 
 
 def test_readings_of_samples():
     run = fake(cwnd_segments=[1.0, 5.0, 2.0, 9.0], srtt_s=[float("nan"), 0.1, 0.2, 0.3])
     read = lambda text: reading(text, run.scenario, Window(), "x").read(run)  # noqa: E731
     assert read("max of cwnd.1") == 9
-    assert read("mean of srtt.1") == pytest.approx(0.2)
-    assert read("share of time with cwnd.1 < 4 segments") == 0.5
+    # A sample stands until the next one; the last is at the end.
+    assert read("mean of srtt.1") == pytest.approx(0.15)
+    assert read("share of time with cwnd.1 < 4 segments") == pytest.approx(2 / 3)
     # What is unknown is neither below nor above.
-    assert read("share of time with srtt.1 < 150 ms") == pytest.approx(1 / 3)
+    assert read("share of time with srtt.1 < 150 ms") == pytest.approx(1 / 2)
     time = read("time until cwnd.1 > 8 segments")
     assert (time.seconds, time.seen) == (3.0, True)
     assert read("time until cwnd.1 > 9 segments").seen is False

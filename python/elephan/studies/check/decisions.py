@@ -3,9 +3,11 @@
 import hashlib
 import json
 import math
+import os
 import re
 import shlex
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,7 +23,7 @@ from elephan.base.numbers import significant
 from elephan.base.text import toml
 from elephan.foreign.names import KINDS
 from elephan.studies import lab
-from elephan.studies.check.expectations import Expectation, Point
+from elephan.studies.check.expectations import Expectation, Point, number
 from elephan.studies.judge import Arm, Finding, Place, Time, Verdict, dead, interval, judged
 from elephan.studies.lab import OUT_OF_TIME, Engine
 
@@ -103,7 +105,10 @@ class Decided:
     @property
     def worst(self) -> At:
         """The point that speaks most against it: one that failed, or else one that is not decided."""
-        order = (Decision.FAILED, Decision.NOT_EVALUATED, Decision.UNDECIDED, Decision.HELD)
+        order = [Decision.FAILED, Decision.NOT_EVALUATED, Decision.UNDECIDED, Decision.HELD]
+        if self.decision == Decision.HELD:
+            # Where it holds at some points, those speak for it.
+            order.reverse()
         return min(self.places, key=lambda one: order.index(one.decision))
 
 
@@ -144,6 +149,9 @@ def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], la
     unusable = [finding.unusable for finding in findings if finding.unusable]
     decision, reason = DECISIONS.get(verdict, Decision.UNDECIDED), ""
     if decision == Decision.UNDECIDED:
+        # One of many points that is not clearly enough beyond the bound decides nothing.
+        places = tuple(replace(at, decision=decision) if at.decision == Decision.FAILED else at for at in places)
+    if decision == Decision.UNDECIDED:
         if any(why != OUT_OF_TIME for why in unusable):
             decision, reason = Decision.NOT_EVALUATED, next(why for why in unusable if why != OUT_OF_TIME)
         elif unusable:
@@ -153,7 +161,9 @@ def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], la
             if undefined:
                 decision, reason = Decision.NOT_EVALUATED, undefined[0].why or f"{one.text} is undefined there"
             else:
-                reason = _needed(next(at for at in places if at.decision == Decision.UNDECIDED).finding)
+                open_ = [finding for finding in findings if finding.holds is None]
+                unclear = f"a point is beyond the bound, but not clearly enough as one of {len(places)}"
+                reason = _needed(open_[0]) if open_ else unclear
                 if laboratory.deadline is not None and time.monotonic() > laboratory.deadline:
                     reason = f"{OUT_OF_TIME}; {reason}"
     return Decided(one, laboratory.engine, decision, places, reason.split("\n")[0])
@@ -205,11 +215,22 @@ def _against(one: Expectation, number: int, place: Place, finding: Finding, labo
     return 1, ""
 
 
+def _typed(value: Any) -> str:
+    """A value as an option gives it: a text that TOML reads as something else is quoted."""
+    if not isinstance(value, str):
+        return toml(value)
+    try:
+        tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return value
+    return toml(value)
+
+
 def _command(one: Expectation, population: Scenario, number: int, document: Mapping[str, Any], engine: Engine) -> str:
     """The command that repeats a run."""
     _, settings = population.point(number, 0)
     given = [f"{key}={value}" for key, value in one.given.items() if key != "engine"]
-    words = given + [f"{key}={toml(value) if not isinstance(value, str) else value}" for key, value in settings.items()]
+    words = given + [f"{key}={_typed(value)}" for key, value in settings.items()]
     more = [] if engine == "sim" else ["--engine", engine]
     sets = [word for text in words for word in ("--set", text)]
     return shlex.join(["elephan", "run", str(one.file), *sets, "--seed", str(document["seed"]), *more])
@@ -244,9 +265,16 @@ def scenarios_of(decided: Decided, laboratory: Laboratory) -> Iterator[Scenario]
                 yield laboratory.scenario(arm, repeat)
 
 
-def key_of(scenario: Scenario) -> str:
-    """What identifies a scenario, whatever the code that runs it, and wherever the files of its algorithms are."""
-    text = re.sub(rf'"({"|".join(KINDS)})[^"]*/', r'"\1', scenario.canonical(0, 0))
+def key_of(scenario: Scenario, folder: Path) -> str:
+    """What identifies a scenario, whatever the code that runs it.
+
+    The files of its algorithms are named as they are seen from the folder of the scenario file, which may be a copy.
+    """
+
+    def seen(found: re.Match[str]) -> str:
+        return f'"{found[1]}{os.path.relpath(found[2], folder.absolute())}'
+
+    text = re.sub(rf'"({"|".join(KINDS)})(/[^":]*)', seen, scenario.canonical(0, 0))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -267,16 +295,19 @@ def changed(decided: Decided, laboratory: Laboratory, base: Path, kept: Mapping[
 
     `kept` has the folder and the digest of each of its runs.
     """
-    equal = differ = 0
+    equal = differ = failed = 0
     differences: list[float] = []
     one = decided.expectation
     for place, at in zip(one.question.sets[""], decided.places, strict=True):
         for repeat in range(1, at.finding.found.repeats + 1):
             scenarios = [laboratory.scenario(arm, repeat) for arm in place.arms]
-            keys = [key_of(scenario) for scenario in scenarios]
+            keys = [key_of(scenario, one.file.parent) for scenario in scenarios]
             if not all(key in kept for key in keys):
                 continue
             runs = laboratory.run(scenarios)
+            if len(runs) < len(scenarios):
+                failed += 1
+                continue
             if all(digest(run) == kept[key]["digest"] for run, key in zip(runs, keys, strict=True)):
                 equal += 1
                 differences.append(0.0)
@@ -284,14 +315,16 @@ def changed(decided: Decided, laboratory: Laboratory, base: Path, kept: Mapping[
             differ += 1
             before = place.read(*(Run.load(base / "runs" / kept[key]["run"]) for key in keys))
             now = place.read(*runs)
-            if isinstance(before, int | float) and isinstance(now, int | float):
-                differences.append(now - before)
+            earlier, later = number(before), number(now)
+            differences.append(math.nan if earlier is None or later is None else later - earlier)
+    if failed:
+        return f"{failed} runs failed that the base has"
     if not equal and not differ:
         return "no run in common"
     if not differ:
         return "equal"
     text = f"changed in {differ} of {equal + differ} runs"
-    if one.properties or not differences:
+    if one.properties or any(map(math.isnan, differences)):
         return text
     same = float(np.ptp(differences)) == 0
     found = interval(differences, "mean", 0.05, same=same and differ == len(differences))

@@ -102,6 +102,7 @@ def _expectation(
     }
     first = next(iter(populations.values()))
     points = [_point(first, at) for at in range(first.points)]
+    others = [[_point(one, at) for at in range(first.points)] for one in list(populations.values())[1:]]
     properties: list[Property] = []
     shown_in, is_of_samples = "", True
     statistic: Statistic = "every"
@@ -117,7 +118,15 @@ def _expectation(
         bounds = [
             _bounds(told, one, unit, compared, point.scenario, key) for one, point in zip(readings, points, strict=True)
         ]
-        reads: list[Callable[..., Sample]] = [partial(_read, one, compared) for one in readings]
+        # The other run may have other flows, of which the same name or number means another.
+        beside = [reading(told["metric"], point.scenario, window, f"{key}.metric") for one in others for point in one]
+        reads: list[Callable[..., Sample]] = [
+            partial(_read, one, other, compared) for one, other in zip(readings, beside or readings, strict=True)
+        ]
+        of_times = readings[0].is_time and not compared
+        if statistic != "every" and (statistic == "median") != of_times:
+            expected = "median or every" if of_times else "mean or every"
+            raise _core.ScenarioError(f"{key}.statistic: expected {expected} of {told['metric']}, found {statistic}")
     else:
         properties = [_property(told, point.scenario, window, key) for point in points]
         bounds, reads = [(0.5, None)] * len(points), [partial(_holds, one) for one in properties]
@@ -136,6 +145,8 @@ def _expectation(
         )
         for point, read, (above, below) in zip(points, reads, bounds, strict=True)
     ]
+    # A run is of one point.
+    given = {**settings, **({"sweep": "{}"} if scenario.document.get("sweep") else {})}
     claim = Claim(key, told["says"], "", _text(told), _bound(told), told.get("at", "every"))
     question = Question(claim, {"": places}, [*(look for look in LOOKS if look < most), most])
     return Expectation(
@@ -148,7 +159,7 @@ def _expectation(
         question,
         populations,
         properties,
-        settings,
+        given,
         is_of_samples,
     )
 
@@ -183,12 +194,12 @@ def _population(
     return checked(json.dumps(document), str(file), settings, as_json=True, large=large)
 
 
-def _read(of: Reading, compared: str, run: Run, other: Run | None = None) -> Sample:
-    """What is read of a run, or how it compares with the same of another one."""
+def _read(of: Reading, beside: Reading, compared: str, run: Run, other: Run | None = None) -> Sample:
+    """What is read of a run, or how it compares with what `beside` reads of another one."""
     value = of.read(run)
     if other is None:
         return value
-    here, there = _number(value), _number(of.read(other))
+    here, there = number(value), number(beside.read(other))
     if here is None or there is None:
         return None
     if compared == "harm_to":
@@ -198,7 +209,7 @@ def _read(of: Reading, compared: str, run: Run, other: Run | None = None) -> Sam
     return here / there if there else None
 
 
-def _number(value: Sample) -> float | None:
+def number(value: Sample) -> float | None:
     """A sample as a number: unknown for a time that did not come."""
     if isinstance(value, Time):
         return value.seconds if value.seen else None
@@ -223,7 +234,8 @@ def _bounds(
         else:
             # The text of a number without a unit is refused with an example.
             value = quantity(f"{bound:g}", unit, f"{key}.{name}").value(scenario)
-        return (math.nextafter(value, towards) if name == names[0] else value), name
+        # A tie keeps the first of them, and not the second.
+        return math.nextafter(value, towards if name == names[0] else -towards), name
 
     (above, lower), (below, upper) = end(LOWER, -math.inf), end(UPPER, math.inf)
     if above is not None and below is not None and above >= below:
@@ -251,6 +263,11 @@ def _property(told: Mapping[str, Any], scenario: Scenario, window: Window, key: 
     def of(name: str) -> Any:
         return conditions(told[name], scenario, f"{key}.{name}") if name in told else None
 
+    duration_s = _core.seconds(scenario.document["duration"])
+    for end, at_s in (("from", window.from_s), ("to", window.to_s)):
+        if at_s is not None and at_s > duration_s:
+            expected = f"a time within the duration of {duration_s:g} s"
+            raise _core.ScenarioError(f"{key}.{end}: expected {expected}, found {told[end]}")
     limit = _limit(told, scenario, key) if "within" in told else None
     if "always" in told:
         return Always(of("always"), window, of("after"), of("until"))
@@ -268,7 +285,8 @@ def _limit(told: Mapping[str, Any], scenario: Scenario, key: str) -> Limit:
         count = signal(f"round_count.{where}", scenario, f"{key}.within")
         return partial(after_rounds, count, int(text.split(maxsplit=1)[0]))
     length_s = _core.seconds(text)
-    return lambda _, from_s: from_s + length_s
+    # A sample that is so far away counts, whatever the last binary digit.
+    return lambda _, from_s: from_s + length_s + 1e-9
 
 
 def _text(told: Mapping[str, Any]) -> str:

@@ -91,7 +91,9 @@ class ExpectationItem(pytest.Item):
         from elephan.studies.check.decisions import Decision, Laboratory, decide
         from elephan.studies.check.expectations import engine_of
 
-        folder = Path(self.config.cache.mkdir(RUNS)) if self.config.cache else Path(RUNS)
+        # There is none with `-p no:cacheprovider`.
+        cache = getattr(self.config, "cache", None)
+        folder = Path(RUNS) if cache is None else Path(cache.mkdir(RUNS))
         decided = decide([self.expectation], Laboratory(folder, engine=engine_of(self.expectation)))[0]
         if decided.decision == Decision.NOT_EVALUATED:
             pytest.skip(decided.reason)

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from elephan.api.run import Run
-from elephan.studies.check.readings import Conditions, Numbers, Signal, Window, carried
+from elephan.studies.check.readings import Conditions, Numbers, Signal, Window, carried, end_s
+
+UNKNOWN = "no sample within the window"
+CUT_OFF = "the run ended before the limit"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Always:
     def of(self, run: Run) -> Outcome:
         """Whether a run has the property."""
         time_s, holds = self.condition.of(run)
-        from_s, to_s = self.window.from_s or 0.0, np.inf if self.window.to_s is None else self.window.to_s
+        from_s, to_s = _whole(self.window, run)
         if self.after is not None:
             starts = _first(self.after, run, from_s, to_s)
             if starts is None:
@@ -43,11 +46,11 @@ class Always:
             ends = _first(self.until, run, from_s, to_s)
             if ends is None:
                 return Outcome(holds=False, why=f'"{self.until.text}" never held')
-            to_s = np.nextafter(ends, -np.inf)
+            to_s = float(np.nextafter(ends, -np.inf))
         within = Window(from_s, to_s).of(time_s)
         if not within.any():
             # It ended where it began.
-            return Outcome(True if self.until is not None else None, "no sample within the window")
+            return Outcome(True if self.until is not None else None, UNKNOWN)
         fails = time_s[within & ~holds]
         if len(fails) == 0:
             return Outcome(holds=True)
@@ -66,25 +69,28 @@ class Eventually:
     def of(self, run: Run) -> Outcome:
         """Whether a run has the property. A step whose limit is beyond the end is not counted."""
         time_s, holds = self.condition.of(run)
-        window = Window(self.window.from_s or 0.0, run.summary.to_s if self.window.to_s is None else self.window.to_s)
-        assert window.from_s is not None
-        assert window.to_s is not None
-        starts = [window.from_s] if self.after is None else _edges(self.after, run, window)
+        from_s, to_s = _whole(self.window, run)
+        if not Window(from_s, to_s).of(time_s).any():
+            return Outcome(None, UNKNOWN)
+        starts = [from_s] if self.after is None else _rises(self.after, run, from_s, to_s)
         if not starts:
-            return Outcome(None, f'"{self.after.text if self.after else ""}" never held')
+            return Outcome(None, f'"{self.after.text if self.after else ""}" never came to hold')
         counted = False
         for start_s in starts:
-            last_s = window.to_s if self.limit is None else self.limit(run, start_s)
-            if holds[Window(start_s, min(last_s, window.to_s)).of(time_s)].any():
+            last_s = to_s if self.limit is None else self.limit(run, start_s)
+            if holds[Window(start_s, min(last_s, to_s)).of(time_s)].any():
                 counted = True
-            elif last_s <= window.to_s:
+            elif last_s <= to_s:
                 return Outcome(holds=False, why=f"from {start_s:.6g} s to {last_s:.6g} s it did not")
-        return Outcome(holds=True) if counted else Outcome(None, "the run ended before the limit")
+        return Outcome(holds=True) if counted else Outcome(None, CUT_OFF)
 
 
 @dataclass(frozen=True)
 class Order:
-    """Conditions come to hold one after another, each within a limit after the one before if there is one."""
+    """Conditions come to hold one after another, each within a limit after the one before if there is one.
+
+    The first has to hold at some sample, the others have to come to hold then or later. Two may come at one sample.
+    """
 
     conditions: Sequence[Conditions]
     window: Window
@@ -92,14 +98,24 @@ class Order:
 
     def of(self, run: Run) -> Outcome:
         """Whether a run has the property."""
-        at_s, to_s = self.window.from_s or 0.0, run.summary.to_s if self.window.to_s is None else self.window.to_s
-        for number, condition in enumerate(self.conditions):
-            last_s = to_s if number == 0 or self.limit is None else min(to_s, self.limit(run, at_s))
-            begin_s = at_s if number == 0 else float(np.nextafter(at_s, np.inf))
-            found = _first(condition, run, begin_s, last_s)
+        at_s, to_s = _whole(self.window, run)
+        before: Conditions | None = None
+        for condition in self.conditions:
+            limit_s = to_s if before is None or self.limit is None else self.limit(run, at_s)
+            last_s = min(to_s, limit_s)
+            if not Window(at_s, last_s).of(condition.of(run)[0]).any():
+                return Outcome(None, UNKNOWN)
+            if before is None:
+                found = _first(condition, run, at_s, last_s)
+            else:
+                # The same once more is another time.
+                begin_s = float(np.nextafter(at_s, np.inf)) if condition.text == before.text else at_s
+                found = next(iter(_rises(condition, run, begin_s, last_s)), None)
+            if found is None and limit_s > to_s:
+                return Outcome(None, CUT_OFF)
             if found is None:
                 return Outcome(holds=False, why=f'"{condition.text}" did not come from {at_s:.6g} s to {last_s:.6g} s')
-            at_s = found
+            at_s, before = found, condition
         return Outcome(holds=True)
 
 
@@ -114,6 +130,11 @@ def after_rounds(count: Signal, rounds: int, run: Run, from_s: float) -> float:
     return float(np.nextafter(later[0], -np.inf)) if len(later) else np.inf
 
 
+def _whole(window: Window, run: Run) -> tuple[float, float]:
+    """The start and the end of what a property is of, in s: by default the whole run."""
+    return window.from_s or 0.0, end_s(run) if window.to_s is None else window.to_s
+
+
 def _first(condition: Conditions, run: Run, from_s: float, to_s: float) -> float | None:
     """The first time, in s, at which a condition holds."""
     time_s, holds = condition.of(run)
@@ -121,8 +142,8 @@ def _first(condition: Conditions, run: Run, from_s: float, to_s: float) -> float
     return float(found[0]) if len(found) else None
 
 
-def _edges(condition: Conditions, run: Run, window: Window) -> list[float]:
+def _rises(condition: Conditions, run: Run, from_s: float, to_s: float) -> list[float]:
     """The times, in s, at which a condition comes to hold."""
     time_s, holds = condition.of(run)
     rises = holds & ~np.concatenate(([False], holds[:-1]))
-    return [float(one) for one in time_s[rises & window.of(time_s)]]
+    return [float(one) for one in time_s[rises & Window(from_s, to_s).of(time_s)]]

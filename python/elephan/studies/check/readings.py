@@ -32,7 +32,6 @@ VARIABLES = "variables"
 STATISTICS: Mapping[str, Callable[[Numbers], float]] = {
     "min": np.min,
     "max": np.max,
-    "mean": np.mean,
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     **{f"p{percent}": partial(np.percentile, q=percent) for percent in (5, 50, 95, 99)},
@@ -229,11 +228,11 @@ def reading(text: str, scenario: Scenario, window: Window, key: str) -> Reading:
             return Reading(text, unit, partial(read, condition, window), is_time, (least, most), is_of_samples=True)
     statistic, of, of_what = text.partition(" of ")
     if of:
-        if statistic not in STATISTICS:
-            known = _core.one_of(list(STATISTICS), statistic)
+        if statistic not in (*STATISTICS, "mean"):
+            known = _core.one_of([*STATISTICS, "mean"], statistic)
             raise _core.ScenarioError(f"{key}: expected {known} before of, found {statistic!r}")
         of_it = signal(of_what, scenario, key)
-        return Reading(text, of_it.unit, partial(_statistic, STATISTICS[statistic], of_it, window), is_of_samples=True)
+        return Reading(text, of_it.unit, partial(_statistic, statistic, of_it, window), is_of_samples=True)
     return _metric(text, scenario, key)
 
 
@@ -277,6 +276,13 @@ def _part(part: str, by: str, name: str, run: Run) -> Any:
     return next((one for one in getattr(run.summary, part) if getattr(one, by) == name), None)
 
 
+def end_s(run: Any) -> float:
+    """The end of a run, or of what was recorded in place of one, in s."""
+    if (recorded := getattr(run.summary, "end_s", None)) is not None:
+        return float(recorded)
+    return _core.seconds(run.scenario.document["duration"])
+
+
 def _measured(run: Run, window: Window) -> Window:
     """The window of a statistic: by default the measuring window."""
     summary = run.summary
@@ -284,24 +290,39 @@ def _measured(run: Run, window: Window) -> Window:
     return Window(from_s, summary.to_s if window.to_s is None else window.to_s)
 
 
-def _statistic(statistic: Callable[[Numbers], float], of_it: Signal, window: Window, run: Run) -> Sample:
+def _lasting(time_s: Numbers, window: Window) -> Numbers:
+    """How long each sample of a window stands, in s: until the next one, or the end."""
+    lasting = np.diff(np.append(time_s, window.to_s or math.inf))
+    return lasting if lasting.sum() > 0 else np.ones(len(time_s))
+
+
+def _statistic(statistic: str, of_it: Signal, window: Window, run: Run) -> Sample:
     time_s, values = of_it.of(run)
-    known = values[_measured(run, window).of(time_s) & ~np.isnan(values)]
-    return float(statistic(known)) if len(known) else None
+    within = _measured(run, window)
+    known = within.of(time_s) & ~np.isnan(values)
+    if not known.any():
+        return None
+    if statistic == "mean":
+        return float(np.average(values[known], weights=_lasting(time_s[known], within)))
+    return float(STATISTICS[statistic](values[known]))
 
 
 def _share_of_time(condition: "Conditions", window: Window, run: Run) -> Sample:
     time_s, holds = condition.of(run)
-    within = _measured(run, window).of(time_s)
-    return float(np.mean(holds[within])) if within.any() else None
+    measured = _measured(run, window)
+    within = measured.of(time_s)
+    return float(np.average(holds[within], weights=_lasting(time_s[within], measured))) if within.any() else None
 
 
 def _time_until(condition: "Conditions", window: Window, run: Run) -> Sample:
     """The time from the start of the window until the condition holds."""
     time_s, holds = condition.of(run)
     from_s = window.from_s or 0.0
-    to_s = run.summary.to_s if window.to_s is None else window.to_s
-    seen = time_s[holds & Window(from_s, to_s).of(time_s)]
+    to_s = end_s(run) if window.to_s is None else window.to_s
+    within = Window(from_s, to_s).of(time_s)
+    if not within.any():
+        return None
+    seen = time_s[holds & within]
     return Time(float(seen[0]) - from_s, seen=True) if len(seen) else Time(to_s - from_s, seen=False)
 
 
@@ -357,11 +378,12 @@ class Conditions:
 
 
 def carried(times: Numbers, own: Numbers, values: Numbers) -> Numbers:
-    """The last value at each of some times; unknown before the first."""
+    """The last value at each of some times; unknown before the first, and when the next one after the last would have come."""
     if len(own) == 0:
         return np.full(len(times), math.nan)
     place = np.searchsorted(own, times, side="right") - 1
-    return np.where(place >= 0, values[place], math.nan)
+    last_s = own[-1] + (np.diff(own).max() if len(own) > 1 else 0.0)
+    return np.where((place >= 0) & (times <= last_s), values[place], math.nan)
 
 
 def conditions(text: str, scenario: Scenario, key: str) -> Conditions:
@@ -394,7 +416,7 @@ def _is_signal(name: str, where: str, scenario: Scenario, key: str) -> bool:
 
 def _compared(text: str, scenario: Scenario, key: str) -> Compared:
     signs = "|".join(COMPARED)
-    found = re.fullmatch(rf"(\S+) ({signs}) (.+)", text.strip())
+    found = re.fullmatch(rf"(.+?) ({signs}) (.+)", text.strip())
     if found is None:
         expected = f"a signal, one of {', '.join(COMPARED)}, and a quantity, such as cwnd.1 >= 4 segments"
         raise _core.ScenarioError(f"{key}: expected {expected}; found {text.strip()!r}")
