@@ -198,7 +198,7 @@ proptest! {
         let profile = if profile { "rfc" } else { "linux-6" };
         let plan = plan(&format!(
             "duration = \"3 s\"\nmeasure.from = \"0 s\"\nseed = {seed}\ntcp.profile = \"{profile}\"\n\
-             path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", loss = {{ name = \"random\", probability = {loss} }} }}\n\
+             path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", buffer = \"50 packets\", loss = {{ name = \"random\", probability = {loss} }} }}\n\
              flow = [{}]", flows.join(", "),
         ));
         let outcome = run(&plan, &Uncontrolled).unwrap();
