@@ -168,6 +168,7 @@ NOT_RUN = (
         "one run of an experiment, in a checkout; its command comes from the laboratory",
     ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
+    (r"\bbbr-interval\b", "takes ten minutes, and a shorter run has no measuring window"),
     (r"\bscenarios/engines/grid/", "takes minutes; test_grid.py compares a small sweep"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
     (r"^path host (?!--quick)", "takes minutes; test_host.py has a short one"),

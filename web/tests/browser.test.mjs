@@ -107,7 +107,7 @@ test("a run is started, drawn while it goes on, changed, exported, finished and 
 
 test("a slider changes the scenario by keys, and a mistake is shown at its field", async () => {
   await open();
-  const slider = page.locator("[aria-label='rate, slider']");
+  const slider = page.locator("[aria-label='rate, slider']").first();
   const before = await field("path.rate").inputValue();
   await slider.focus();
   await page.keyboard.press("ArrowRight");
