@@ -4,15 +4,15 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from elephan import _core
-from elephan.api.run import Run
 from elephan.api.scenario import EXAMPLES, load
 from elephan.base import plots
 from elephan.base.folders import new_file, only_writer, own_or_empty
@@ -28,12 +28,11 @@ from elephan.studies.check.decisions import (
     Decided,
     Decision,
     Laboratory,
+    Runs,
     changed,
     decide,
-    digest,
-    key_of,
     on_trace,
-    scenarios_of,
+    runs_of,
 )
 from elephan.studies.check.expectations import Expectation, engine_of, expectations
 from elephan.studies.check.report import counted, junit, markdown, overview, records, remarks
@@ -101,7 +100,7 @@ def check(
     found = {name: _expectations(files, changes, name, large=large) for name in _engines(engine)}
     decided: list[Decided] = []
     with only_writer(out_dir, "check"):
-        runs: dict[str, dict[str, str]] = {}
+        runs: dict[str, Mapping[str, str]] = {}
         for ones in found.values():
             for own in dict.fromkeys(engine_of(one) for one in ones):
                 of_it = [one for one in ones if engine_of(one) == own]
@@ -114,8 +113,11 @@ def check(
                         min(0.99, next(done) / most)
                     )
                     made = decide(of_it, laboratory)
-                made = [_compared(one, laboratory, against, base) for one in made]
-                runs |= _runs(made, laboratory)
+                own_runs = runs_of(made, laboratory)
+                if against is not None and base is not None:
+                    compare = partial(changed, laboratory=laboratory, own=own_runs, base=against, kept=base["runs"])
+                    made = [replace(one, change=compare(one)) for one in made]
+                runs |= own_runs
                 _draw(made, laboratory, out_dir)
                 decided += made
         _write(out_dir, decided, runs)
@@ -184,26 +186,6 @@ def _files(folder: Path) -> list[Path]:
     return found
 
 
-def _compared(one: Decided, laboratory: Laboratory, against: Path | None, base: dict[str, Any] | None) -> Decided:
-    if against is None or base is None:
-        return one
-    return replace(one, change=changed(one, laboratory, against, base["runs"]))
-
-
-def _runs(decided: Sequence[Decided], laboratory: Laboratory) -> dict[str, dict[str, str]]:
-    """The folder and the digest of each run that decisions rest on, by what identifies its scenario."""
-    found: dict[str, dict[str, str]] = {}
-    for one in decided:
-        for scenario in scenarios_of(one, laboratory):
-            place = laboratory.place(scenario)
-            if place not in (laboratory.failures or {}):
-                found[key_of(scenario, one.expectation.file.parent)] = {
-                    "run": place.name,
-                    "digest": digest(Run.load(place)),
-                }
-    return found
-
-
 def _draw(decided: Sequence[Decided], laboratory: Laboratory, folder: Path) -> None:
     """Draw the run that speaks against each expectation that failed."""
     files = list(dict.fromkeys(one.expectation.file for one in decided))
@@ -220,7 +202,7 @@ def _draw(decided: Sequence[Decided], laboratory: Laboratory, folder: Path) -> N
         plots.save_beside(folder, {f"{name}-{one.expectation.number}-{one.engine}": run.plot})
 
 
-def _write(folder: Path, decided: Sequence[Decided], runs: dict[str, dict[str, str]]) -> None:
+def _write(folder: Path, decided: Sequence[Decided], runs: Runs) -> None:
     document = {"elephan": _core.__version__, "code": code_version(), "expectations": records(decided), "runs": runs}
     with new_file(folder / CHECK.document) as new:
         new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -285,7 +285,7 @@ def judged(
         samples, same = [place.read()], True
 
     def side(alpha: float) -> bool | None:
-        if place.statistic == "every" and not all(map(_keeps, [place] * len(samples), samples)):
+        if place.statistic == "every" and not all(keeps(place, sample) for sample in samples):
             return False
         found = interval(samples, place.statistic, alpha, same=same)
         if (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below):
@@ -309,7 +309,7 @@ def judged(
     )
 
 
-def _keeps(place: Place, sample: Sample) -> bool:
+def keeps(place: Place, sample: Sample) -> bool:
     """Whether a sample keeps the bounds of its place, or is unknown."""
     value = math.nan if sample is None else _number(sample)
     return not (

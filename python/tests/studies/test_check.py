@@ -212,6 +212,17 @@ def test_a_base_is_equal_or_changed_to_the_bit(tmp_path: Path):
     assert other.document["expectations"][0]["change"].startswith("changed in 5 of 5 runs: -")
 
 
+def test_an_algorithm_that_fails_where_the_base_did_not_is_told_so(tmp_path: Path):
+    for branch, text in (("base", SOURCE), ("broken", SOURCE.replace("own->a * ack->growth", "1e12"))):
+        (tmp_path / branch).mkdir()
+        (tmp_path / branch / "scalable.c").write_text(text)
+        written(tmp_path / branch, OWN)
+    assert checked(tmp_path / "base/x.toml").code == 0
+    broken = checked(tmp_path / "broken/x.toml", "--against", tmp_path / "base/check")
+    (one,) = broken.document["expectations"]
+    assert (one["verdict"], one["change"]) == ("not evaluated", "runs failed that the base has")
+
+
 def test_a_point_that_is_not_clearly_beyond_the_bound_as_one_of_many_decides_nothing():
     """It fails by itself at a level of 5 %, but one of forty may do that by chance."""
     samples = [0.94, 1.0, 0.97, 1.02, 0.98]

@@ -24,7 +24,7 @@ from elephan.base.text import toml
 from elephan.foreign.names import KINDS
 from elephan.studies import lab
 from elephan.studies.check.expectations import Expectation, Point, number
-from elephan.studies.judge import Arm, Finding, Place, Time, Verdict, dead, interval, judged
+from elephan.studies.judge import Arm, Finding, Place, Verdict, dead, interval, judged, keeps
 from elephan.studies.lab import OUT_OF_TIME, Engine
 
 # The factor and the name of the unit in which a quantity is shown.
@@ -40,7 +40,7 @@ class Decision(StrEnum):
     NOT_EVALUATED = "not evaluated"
 
 
-# The exit code of a command: the largest of those of its expectations.
+# The exit code of a command of one expectation. Of several, a failure counts before what is not decided.
 EXIT = {Decision.HELD: 0, Decision.FAILED: 1, Decision.UNDECIDED: 3, Decision.NOT_EVALUATED: 3}
 # The engine of what no engine ran.
 TRACE = "trace"
@@ -151,26 +151,26 @@ def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], la
     if decision == Decision.UNDECIDED:
         # One of many points that is not clearly enough beyond the bound decides nothing.
         places = tuple(replace(at, decision=decision) if at.decision == Decision.FAILED else at for at in places)
-    if decision == Decision.UNDECIDED:
-        if any(why != OUT_OF_TIME for why in unusable):
-            decision, reason = Decision.NOT_EVALUATED, next(why for why in unusable if why != OUT_OF_TIME)
+        refused = next((why for why in unusable if why != OUT_OF_TIME), "")
+        undefined = next((at for at in places if math.isnan(at.finding.found.value)), None)
+        if refused:
+            decision, reason = Decision.NOT_EVALUATED, refused
         elif unusable:
             reason = f"{OUT_OF_TIME} at {len(unusable)} of {len(findings)} points"
+        elif undefined is not None:
+            decision, reason = Decision.NOT_EVALUATED, undefined.why or f"{one.text} is undefined there"
         else:
-            undefined = [at for at in places if math.isnan(at.finding.found.value)]
-            if undefined:
-                decision, reason = Decision.NOT_EVALUATED, undefined[0].why or f"{one.text} is undefined there"
-            else:
-                open_ = [finding for finding in findings if finding.holds is None]
-                unclear = f"a point is beyond the bound, but not clearly enough as one of {len(places)}"
-                reason = _needed(open_[0]) if open_ else unclear
-                if laboratory.deadline is not None and time.monotonic() > laboratory.deadline:
-                    reason = f"{OUT_OF_TIME}; {reason}"
+            reason = _needed(findings)
+            if laboratory.deadline is not None and time.monotonic() > laboratory.deadline:
+                reason = f"{OUT_OF_TIME}; {reason}"
     return Decided(one, laboratory.engine, decision, places, reason.split("\n")[0])
 
 
-def _needed(finding: Finding) -> str:
-    """What would decide: how many repeats, if the mean stays where it is."""
+def _needed(findings: Sequence[Finding]) -> str:
+    """What would decide the first point that is open: how many repeats, if the mean stays where it is."""
+    finding = next((one for one in findings if one.holds is None), None)
+    if finding is None:
+        return f"a point is beyond the bound, but not clearly enough as one of {len(findings)}"
     found = finding.found
     gaps = [abs(found.value - bound) for bound in (finding.above, finding.below) if bound is not None]
     half = max(found.high - found.value, found.value - found.low)
@@ -188,7 +188,7 @@ def _at(one: Expectation, number: int, point: Point, finding: Finding, laborator
     if finding.unusable and finding.unusable != OUT_OF_TIME:
         decision = Decision.NOT_EVALUATED
     against, why = 1, ""
-    if not finding.unusable and (place.statistic == "every"):
+    if place.statistic == "every" and not finding.unusable and finding.holds is not True:
         against, why = _against(one, number, place, finding, laboratory)
     first = laboratory.scenario(place.arms[0], against)
     commands = tuple(
@@ -203,14 +203,7 @@ def _against(one: Expectation, number: int, place: Place, finding: Finding, labo
     for repeat in range(1, finding.found.repeats + 1):
         runs = laboratory.run([laboratory.scenario(arm, repeat) for arm in place.arms])
         sample = place.read(*runs)
-        value = sample.seconds if isinstance(sample, Time) else sample
-        assert not isinstance(value, tuple)
-        kept = (
-            value is not None
-            and (place.above is None or value > place.above)
-            and (place.below is None or value < place.below)
-        )
-        if not kept:
+        if sample is None or not keeps(place, sample):
             return repeat, one.properties[number].of(runs[0]).why if one.properties else ""
     return 1, ""
 
@@ -256,6 +249,9 @@ def on_trace(one: Expectation, trace: Any) -> Decided:
 
 # Comparison with an earlier check.
 
+# The folder and the digest of each run, by what identifies its scenario.
+Runs = Mapping[str, Mapping[str, str]]
+
 
 def scenarios_of(decided: Decided, laboratory: Laboratory) -> Iterator[Scenario]:
     """The scenarios of the runs that a decision rests on."""
@@ -290,35 +286,44 @@ def digest(run: Run) -> str:
     return found.hexdigest()
 
 
-def changed(decided: Decided, laboratory: Laboratory, base: Path, kept: Mapping[str, Mapping[str, str]]) -> str:
-    """How the runs of an expectation compare with those of an earlier check, whose folder is `base`: `equal`, or what changed.
+def runs_of(decided: Sequence[Decided], laboratory: Laboratory) -> Runs:
+    """The runs that decisions rest on."""
+    found: dict[str, Mapping[str, str]] = {}
+    for one in decided:
+        for scenario in scenarios_of(one, laboratory):
+            key, place = key_of(scenario, one.expectation.file.parent), laboratory.place(scenario)
+            if key not in found and place not in (laboratory.failures or {}):
+                found[key] = {"run": place.name, "digest": digest(Run.load(place))}
+    return found
 
-    `kept` has the folder and the digest of each of its runs.
-    """
-    equal = differ = failed = 0
+
+def changed(decided: Decided, laboratory: Laboratory, own: Runs, base: Path, kept: Runs) -> str:
+    """How the runs of an expectation compare with those of an earlier check in the folder `base`: `equal`, or what changed."""
+    equal = differ = 0
+    has_failed = False
     differences: list[float] = []
     one = decided.expectation
     for place, at in zip(one.question.sets[""], decided.places, strict=True):
-        for repeat in range(1, at.finding.found.repeats + 1):
+        # Where no run says anything, the first stands for all.
+        for repeat in range(1, max(1, at.finding.found.repeats) + 1):
             scenarios = [laboratory.scenario(arm, repeat) for arm in place.arms]
             keys = [key_of(scenario, one.file.parent) for scenario in scenarios]
             if not all(key in kept for key in keys):
                 continue
-            runs = laboratory.run(scenarios)
-            if len(runs) < len(scenarios):
-                failed += 1
+            if not all(key in own for key in keys):
+                has_failed = True
                 continue
-            if all(digest(run) == kept[key]["digest"] for run, key in zip(runs, keys, strict=True)):
+            if all(own[key]["digest"] == kept[key]["digest"] for key in keys):
                 equal += 1
                 differences.append(0.0)
                 continue
             differ += 1
             before = place.read(*(Run.load(base / "runs" / kept[key]["run"]) for key in keys))
-            now = place.read(*runs)
+            now = place.read(*laboratory.run(scenarios))
             earlier, later = number(before), number(now)
             differences.append(math.nan if earlier is None or later is None else later - earlier)
-    if failed:
-        return f"{failed} runs failed that the base has"
+    if has_failed:
+        return "runs failed that the base has"
     if not equal and not differ:
         return "no run in common"
     if not differ:

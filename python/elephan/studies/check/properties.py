@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from elephan.api.run import Run
 from elephan.studies.check.readings import Conditions, Numbers, Signal, Window, carried, end_s
@@ -20,6 +21,8 @@ class Outcome:
     why: str = ""
 
 
+# The times of samples, in s, and whether a condition holds then: `Conditions.of`.
+Samples = tuple[Numbers, npt.NDArray[np.bool_]]
 # How far a step may be, as a function of a run and the time at which it begins, in s.
 Limit = Callable[[Run, float], float]
 
@@ -38,12 +41,12 @@ class Always:
         time_s, holds = self.condition.of(run)
         from_s, to_s = _whole(self.window, run)
         if self.after is not None:
-            starts = _first(self.after, run, from_s, to_s)
+            starts = _first(self.after.of(run), from_s, to_s)
             if starts is None:
                 return Outcome(None, f'"{self.after.text}" never held')
             from_s = starts
         if self.until is not None:
-            ends = _first(self.until, run, from_s, to_s)
+            ends = _first(self.until.of(run), from_s, to_s)
             if ends is None:
                 return Outcome(holds=False, why=f'"{self.until.text}" never held')
             to_s = float(np.nextafter(ends, -np.inf))
@@ -72,7 +75,7 @@ class Eventually:
         from_s, to_s = _whole(self.window, run)
         if not Window(from_s, to_s).of(time_s).any():
             return Outcome(None, UNKNOWN)
-        starts = [from_s] if self.after is None else _rises(self.after, run, from_s, to_s)
+        starts = [from_s] if self.after is None else _rises(self.after.of(run), from_s, to_s)
         if not starts:
             return Outcome(None, f'"{self.after.text if self.after else ""}" never came to hold')
         counted = False
@@ -103,14 +106,15 @@ class Order:
         for condition in self.conditions:
             limit_s = to_s if before is None or self.limit is None else self.limit(run, at_s)
             last_s = min(to_s, limit_s)
-            if not Window(at_s, last_s).of(condition.of(run)[0]).any():
+            samples = condition.of(run)
+            if not Window(at_s, last_s).of(samples[0]).any():
                 return Outcome(None, UNKNOWN)
             if before is None:
-                found = _first(condition, run, at_s, last_s)
+                found = _first(samples, at_s, last_s)
             else:
                 # The same once more is another time.
                 begin_s = float(np.nextafter(at_s, np.inf)) if condition.text == before.text else at_s
-                found = next(iter(_rises(condition, run, begin_s, last_s)), None)
+                found = next(iter(_rises(samples, begin_s, last_s)), None)
             if found is None and limit_s > to_s:
                 return Outcome(None, CUT_OFF)
             if found is None:
@@ -135,15 +139,15 @@ def _whole(window: Window, run: Run) -> tuple[float, float]:
     return window.from_s or 0.0, end_s(run) if window.to_s is None else window.to_s
 
 
-def _first(condition: Conditions, run: Run, from_s: float, to_s: float) -> float | None:
+def _first(samples: Samples, from_s: float, to_s: float) -> float | None:
     """The first time, in s, at which a condition holds."""
-    time_s, holds = condition.of(run)
+    time_s, holds = samples
     found: Numbers = time_s[holds & Window(from_s, to_s).of(time_s)]
     return float(found[0]) if len(found) else None
 
 
-def _rises(condition: Conditions, run: Run, from_s: float, to_s: float) -> list[float]:
+def _rises(samples: Samples, from_s: float, to_s: float) -> list[float]:
     """The times, in s, at which a condition comes to hold."""
-    time_s, holds = condition.of(run)
+    time_s, holds = samples
     rises = holds & ~np.concatenate(([False], holds[:-1]))
     return [float(one) for one in time_s[rises & Window(from_s, to_s).of(time_s)]]
