@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from elephan import _core
 from elephan.api.run import Run
 from elephan.api.summary import FlowSummary
 
@@ -78,8 +77,7 @@ def _circuit_breaker(run: Run, flow: int) -> float | None:
     time_s, srtt_s, sent, resent = (samples[name][own] for name in ("time_s", "srtt_s", "sent_bytes", "retransmits"))
     if len(time_s) < 2:
         return None
-    mss = _core.quantity(str(run.scenario.document["tcp"].get("packet", "1500 B")))
-    assert mss is not None
+    mss = run.scenario.packet_bytes
     edges = np.searchsorted(time_s, np.arange(time_s[0], time_s[-1] + BREAKER_S / 2, BREAKER_S))
     edges = np.unique(np.minimum(edges, len(time_s) - 1))
     bytes_sent, lost = np.diff(sent[edges]), np.diff(resent[edges])
@@ -87,8 +85,8 @@ def _circuit_breaker(run: Run, flow: int) -> float | None:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = bytes_sent / np.diff(time_s[edges])
-        loss = lost * mss[0] / bytes_sent
-        most = BREAKER * mss[0] / (srtt_s[edges[1:]] * np.sqrt(2 * loss / 3))
+        loss = lost * mss / bytes_sent
+        most = BREAKER * mss / (srtt_s[edges[1:]] * np.sqrt(2 * loss / 3))
     return float(np.mean(np.where(loss > 0, rate > most, False)))
 
 

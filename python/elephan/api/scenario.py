@@ -48,6 +48,13 @@ class Scenario(_core.Scenario):
         return str(self.document["name"])
 
     @property
+    def packet_bytes(self) -> float:
+        """The size of the IP packet of a full segment."""
+        size = _core.quantity(str(self.document["tcp"].get("packet", "1500 B")))
+        assert size is not None
+        return size[0]
+
+    @property
     def changes(self) -> Sequence[Mapping[str, Any]]:
         """The changes of its links during a run, in order of time: `at_s`, `link`, and the new values; None for what stays."""
         return self.plan["changes"] if self.document.get("event") else ()

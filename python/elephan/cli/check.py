@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from elephan.cli import complete
 from elephan.cli.options import Large, Settings, assignments, command_line, words
 from elephan.cli.output import Form, out, show
 from elephan.cli.progress import progress_bar
+from elephan.paths import qlog
 from elephan.report.traced import Traced
 from elephan.studies.check.decisions import (
     EXIT,
@@ -41,7 +41,6 @@ from elephan.studies.sweeps.worker import code_version
 app = command_line()
 # The engines of `elephan run`.
 ENGINES = ("sim", "model", "kernel", "linux")
-BUDGET = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @app.command()
@@ -126,7 +125,8 @@ def check(
 
 def _on_trace(ones: Sequence[Expectation], file: Path) -> list[Decided]:
     """Decide on the connection of a file, which is flow 1 of each scenario."""
-    return [on_trace(one, Traced.of(file, one.points[0].scenario)) for one in ones]
+    log = qlog.read(file)
+    return [on_trace(one, Traced(log, one.points[0].scenario)) for one in ones]
 
 
 def _finish(decided: Sequence[Decided], junit_file: Path | None, form: str, *, compared: bool) -> NoReturn:
@@ -144,10 +144,10 @@ def _code(decided: Sequence[Decided]) -> int:
 
 
 def _budget_s(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h)", text.strip())
-    if found is None or float(found[1]) == 0:
+    found = _core.quantity(text.strip())
+    if found is None or found[1] != "s" or not found[0] > 0:
         raise _core.ScenarioError(f"--budget: expected a time such as 30s, 10min or 1h, found {text!r}")
-    return float(found[1]) * BUDGET[found[2]]
+    return found[0]
 
 
 def _engines(text: str | None) -> list[str]:

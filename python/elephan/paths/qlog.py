@@ -400,7 +400,7 @@ def observe(path: Path) -> Observed:
             f"{path}: expected packet_sent with the bytes of packets, and their acknowledgments (ACK frames in "
             f"packet_received, or packets_acked), found {len(log.sent)} packets and {len(log.acked)} acknowledged ones"
         )
-    usual = _usual(sizes)
+    usual = usual_bytes(sizes)
     payloads = np.array([payload for _, _, payload in log.sent.values()])
     wire = np.where(np.isfinite(sizes), sizes, usual) + log.headers
     of = {which: float(size) for which, size in zip(log.sent, wire, strict=True)}
@@ -425,7 +425,7 @@ def observe(path: Path) -> Observed:
         lost=by_row(sent_s, np.nextafter(lost_s, -np.inf)).astype(float),
         window_bytes=window,
         packet_bytes=usual + log.headers,
-        payload_bytes=_usual(payloads) if np.isfinite(payloads).any() else usual,
+        payload_bytes=usual_bytes(payloads) if np.isfinite(payloads).any() else usual,
         reordered=log.reordered / len(log.sent),
         notes=tuple(log.notes),
     )
@@ -448,7 +448,7 @@ def _rows(log: Qlog, numbers: list[int], bytes_of: Mapping[int, float]) -> tuple
     return np.array(times), last, np.array(delivered)
 
 
-def _usual(sizes: Array) -> float:
+def usual_bytes(sizes: Array) -> float:
     """The size of the packets that carried half of all bytes: acknowledgments are smaller, and a probe of the MTU larger."""
     known = np.sort(sizes[np.isfinite(sizes)])
     return float(known[np.searchsorted(np.cumsum(known), known.sum() / 2)])

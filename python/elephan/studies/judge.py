@@ -508,6 +508,4 @@ def _standard_bit_s(scenario: Scenario, rto_s: float, flows: int) -> float:
     rate = loss.get("probability") or (1 / loss["every"] if "every" in loss else 0.0)
     if not rate:
         return float(left)
-    mss = _core.quantity(scenario.document["tcp"].get("packet", "1500 B"))
-    assert mss is not None
-    return float(min(left, _core.pftk_bit_s(rate, _core.seconds(path["rtt"]), rto_s, mss[0], 1.0)))
+    return float(min(left, _core.pftk_bit_s(rate, _core.seconds(path["rtt"]), rto_s, scenario.packet_bytes, 1.0)))

@@ -43,15 +43,12 @@ class Point:
 class Expectation:
     """A sentence of a file, its number there, from 1 on, and what decides it.
 
-    `text` says what is read, and `bound` what it must keep, as in the file. `places` of the question and `properties`, if it is
-    about properties, are in the order of `points`. `populations` are the scenarios of the arms, with the points as their sweep.
+    The places of the question and `properties`, if it is about properties, are in the order of `points`. `populations` are the
+    scenarios of the arms, with the points as their sweep.
     """
 
     file: Path
     number: int
-    says: str
-    text: str
-    bound: str
     points: Sequence[Point]
     question: Question
     populations: Mapping[str, Scenario]
@@ -65,6 +62,21 @@ class Expectation:
     def name(self) -> str:
         """`FILE#NUMBER`."""
         return f"{self.file}#{self.number}"
+
+    @property
+    def says(self) -> str:
+        """The sentence."""
+        return self.question.claim.sentence
+
+    @property
+    def text(self) -> str:
+        """What is read, as in the file."""
+        return self.question.claim.statistic
+
+    @property
+    def bound(self) -> str:
+        """What it must keep, as in the file; empty for a property."""
+        return self.question.claim.bound
 
 
 def engine_of(one: Expectation) -> Engine:
@@ -152,9 +164,6 @@ def _expectation(
     return Expectation(
         file,
         number + 1,
-        told["says"],
-        claim.statistic,
-        claim.bound,
         points,
         question,
         populations,

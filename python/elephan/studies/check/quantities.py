@@ -40,7 +40,7 @@ def quantity(text: str, unit: str, key: str) -> Quantity:
     if unit == "segments/s":
         # A rate of whole segments, in what a path carries of them.
         rate = quantity(text, "bit/s", key)
-        return Quantity(text, lambda scenario: rate.value(scenario) / 8 / _packet_bytes(scenario))
+        return Quantity(text, lambda scenario: rate.value(scenario) / 8 / scenario.packet_bytes)
     if found := re.fullmatch(rf"(?:({NUMBER}) ?(%)? )?([a-z_]+(?:\.[\w-]+)+|duration)", text):
         share, of = (float(found[1]) if found[1] else 1.0) / (100 if found[2] else 1), found[3]
         return Quantity(text, lambda scenario: share * _of_key(of, scenario, unit, key))
@@ -89,11 +89,4 @@ def _of_key(key: str, scenario: Scenario, unit: str, where: str) -> float:
 def _bdp(scenario: Scenario, unit: str, where: str) -> float:
     """The bandwidth-delay product of the path."""
     rate, rtt = (_of_key(f"path.{name}", scenario, of, where) for name, of in (("rate", "bit/s"), ("rtt", "s")))
-    return rate * rtt / 8 / (1 if unit == "B" else _packet_bytes(scenario))
-
-
-def _packet_bytes(scenario: Scenario) -> float:
-    """The size of the IP packet of a full segment."""
-    size = _core.quantity(str(scenario.document["tcp"].get("packet", "1500 B")))
-    assert size is not None
-    return size[0]
+    return rate * rtt / 8 / (1 if unit == "B" else scenario.packet_bytes)

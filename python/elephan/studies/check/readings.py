@@ -114,22 +114,19 @@ def unit_of(column: str) -> str:
     return next((unit for end, unit in UNITS.items() if column.endswith(end) and unit != "s/bit"), "1")
 
 
-def short(column: str) -> str:
-    """The name of a column in expectations: without its unit."""
-    return short_metric(column)
-
-
 @cache
 def _columns(table: str) -> Mapping[str, str]:
     """The columns of a table of samples, by their short names."""
-    found = {short(name): name for of, name in declared_columns() if of == table and name not in KEYS}
+    found = {short_metric(name): name for of, name in declared_columns() if of == table and name not in KEYS}
     return {QUEUE: "packets", **found} if table == "queues" else found
 
 
 @cache
 def _figures(part: str) -> Mapping[str, str]:
     """The numbers of a part of a summary by their short names; a mean also by its name alone, as in sweeps."""
-    found = {short(name): name for (of, name), told in declared_fields().items() if of == part and _is_number(told)}
+    found = {
+        short_metric(name): name for (of, name), told in declared_fields().items() if of == part and _is_number(told)
+    }
     return {**{name.removesuffix("_mean"): column for name, column in found.items()}, **found}
 
 
