@@ -121,6 +121,24 @@ def test_what_the_engine_cannot_run_is_not_evaluated(tmp_path: Path):
     assert found.code == 3
 
 
+def test_what_the_algorithm_given_does_not_keep_is_not_evaluated(tmp_path: Path):
+    """A mistake of the file is one with any algorithm and engine."""
+    run = RUN.replace('cc = "cubic"', 'cc = "bbr"')
+    kept = 'eventually = "{}.1 is Drain"'
+    file = written(tmp_path, kept.format("state"), 'metric = "goodput.1"\nabove = "1 Mbit/s"', run=run)
+    found = checked(file, "--cc", "cubic")
+    assert [one["verdict"] for one in found.document["expectations"]] == ["not evaluated", "held"]
+    assert found.document["expectations"][0]["reason"] == "cubic does not keep state"
+    assert found.code == 3
+    again = checked(file, "--cc", "cubic", "--against", tmp_path / "check", "--out", tmp_path / "again")
+    assert again.code == 3, again.err
+    found = checked(file, "--engine", "model")
+    assert found.document["expectations"][0]["reason"] == "only the simulator records state"
+    wrong = checked(written(tmp_path, kept.format("stat"), run=run), "--cc", "cubic")
+    assert "found 'stat'" in wrong.err
+    assert "found 'state': cubic does not keep state" in checked(written(tmp_path, kept.format("state"))).err
+
+
 @pytest.mark.parametrize(
     ("expectation", "message"),
     [
@@ -229,7 +247,8 @@ def test_a_point_that_is_not_clearly_beyond_the_bound_as_one_of_many_decides_not
     fails = judged(Place("one", (None,), float, above=1.02), samples, 1, 40)
     assert (fails.holds, fails.alone) == (False, False)
     keeps = judged(Place("two", (None,), float, above=0.5), samples, 1, 40)
-    decided = _decided(of_points(2), Verdict.UNDECIDED, [fails, keeps], LABORATORY)
+    judgement = SimpleNamespace(verdict=Verdict.UNDECIDED, findings={"": [fails, keeps]})
+    decided = _decided(of_points(2), judgement, LABORATORY)
     assert (decided.decision, decided.places[0].decision) == (Decision.UNDECIDED, Decision.UNDECIDED)
     assert decided.reason == "a point is beyond the bound, but not clearly enough as one of 2"
 

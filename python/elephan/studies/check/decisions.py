@@ -134,20 +134,23 @@ class Laboratory(lab.Lab):
 def decide(expectations: Sequence[Expectation], laboratory: Laboratory) -> list[Decided]:
     """Decide expectations on the engine of a laboratory; repeats are added to those that are undecided."""
     laboratory.populations = {name: one for each in expectations for name, one in each.populations.items()}
-    judgements = laboratory.test_all([one.question for one in expectations])
+    judgements = iter(laboratory.test_all([one.question for one in expectations if not one.untold]))
     return [
-        _decided(one, judgement.verdict, judgement.findings[""], laboratory)
-        for one, judgement in zip(expectations, judgements, strict=True)
+        Decided(one, laboratory.engine, Decision.NOT_EVALUATED, (), one.untold)
+        if one.untold
+        else _decided(one, next(judgements), laboratory)
+        for one in expectations
     ]
 
 
-def _decided(one: Expectation, verdict: Verdict, findings: Sequence[Finding], laboratory: Laboratory) -> Decided:
+def _decided(one: Expectation, judgement: lab.Judgement, laboratory: Laboratory) -> Decided:
+    findings = judgement.findings[""]
     places = tuple(
         _at(one, number, point, finding, laboratory)
         for number, (point, finding) in enumerate(zip(one.points, findings, strict=True))
     )
     unusable = [finding.unusable for finding in findings if finding.unusable]
-    decision, reason = DECISIONS.get(verdict, Decision.UNDECIDED), ""
+    decision, reason = DECISIONS.get(judgement.verdict, Decision.UNDECIDED), ""
     if decision == Decision.UNDECIDED:
         # One of many points that is not clearly enough beyond the bound decides nothing.
         places = tuple(replace(at, decision=decision) if at.decision == Decision.FAILED else at for at in places)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +14,15 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario, checked
 from elephan.studies.check.properties import Always, Eventually, Limit, Order, Property, after_rounds
 from elephan.studies.check.quantities import quantity
-from elephan.studies.check.readings import Reading, Window, conditions, mentions_variables, reading, signal
+from elephan.studies.check.readings import (
+    NotKeptError,
+    Reading,
+    Window,
+    conditions,
+    mentions_variables,
+    reading,
+    signal,
+)
 from elephan.studies.judge import Arm, Claim, Place, Sample, Statistic, Time
 from elephan.studies.lab import Engine, Question
 from elephan.studies.sweeps.names import shown
@@ -57,6 +65,8 @@ class Expectation:
     given: Mapping[str, str]
     # Whether it can be decided on the samples of a single flow, of whatever it is.
     is_of_samples: bool
+    # Why no run with the settings that were given can tell, though one of the file as it is written can.
+    untold: str = ""
 
     @property
     def name(self) -> str:
@@ -81,7 +91,7 @@ class Expectation:
 
 def engine_of(one: Expectation) -> Engine:
     """The engine of its runs."""
-    name = str(one.points[0].scenario.document["engine"])
+    name = one.given.get("engine", one.points[0].scenario.document["engine"])
     return next(engine for engine in get_args(Engine) if engine == name)
 
 
@@ -93,12 +103,24 @@ def expectations(file: Path, scenario: Scenario, settings: Mapping[str, str], *,
     found, wrong = list[Expectation](), list[str]()
     for number, told in enumerate(scenario.document.get("expect", ())):
         try:
-            found.append(_expectation(file, number, told, scenario, settings, large=large))
+            found.append(_told(file, number, told, scenario, settings, large=large))
         except _core.ScenarioError as error:
             wrong.append(str(error))
     if wrong:
         raise _core.ScenarioError("\n".join(dict.fromkeys("\n".join(wrong).split("\n"))))
     return found
+
+
+def _told(
+    file: Path, number: int, told: Mapping[str, Any], scenario: Scenario, settings: Mapping[str, str], *, large: bool
+) -> Expectation:
+    try:
+        return _expectation(file, number, told, scenario, settings, large=large)
+    except NotKeptError as error:
+        # What the file cannot tell either is its mistake.
+        written = _expectation(file, number, told, scenario, {}, large=large)
+        question = replace(written.question, sets={"": ()})
+        return replace(written, question=question, given=settings, untold=error.reason)
 
 
 def _expectation(

@@ -47,6 +47,14 @@ COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
 PARTS = {"crowds": "CrowdSummary", "streams": "StreamSummary"}
 
 
+class NotKeptError(_core.ScenarioError):
+    """A signal is a variable of other algorithms than a flow's, or of runs on the simulator alone; `reason` says which."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(f"{message}: {reason}")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Window:
     """The part of a run that is read; none where a bound is that of the measuring window or of the run."""
@@ -183,7 +191,15 @@ def signal(text: str, scenario: Scenario, key: str) -> Signal:
         raise _core.ScenarioError(f"{key}: expected a signal and its flow or link, such as cwnd.1, found {text!r}")
     if (flow := _flow(where, scenario, key)) >= 0:
         kept = variables(flow, scenario)
-        column = _named(name, {**_columns("flows"), **{one: one for one in kept}}, key)
+        known = {**_columns("flows"), **{one: one for one in kept}}
+        if name not in known and name in _core.VARIABLES:
+            raise NotKeptError(
+                f"{key}: expected {_core.one_of(list(known), name)}, found {name!r}",
+                f"{_algorithm(flow, scenario)} does not keep {name}"
+                if scenario.document["engine"] == "sim"
+                else f"only the simulator records {name}",
+            )
+        column = _named(name, known, key)
         if name in kept:
             return Signal(text, VARIABLES, name, flow, kept[name].unit or "1", kept[name].values)
         return Signal(text, "flows", column, flow, unit_of(column))
@@ -198,11 +214,16 @@ def _variables(algorithm: str) -> Mapping[str, Variable]:
     return {kept.name: kept for one in algorithms() if one.name == algorithm for kept in one.variables}
 
 
-def variables(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
-    """The variables that the algorithm of a flow keeps, by their names."""
+def _algorithm(flow: int, scenario: Scenario) -> str:
+    """The name of the algorithm of a flow."""
     counted = itertools.chain.from_iterable([one["cc"]] * one.get("count", 1) for one in scenario.document["flow"])
     cc = next(itertools.islice(counted, flow, None))
-    return _variables(cc if isinstance(cc, str) else cc["name"])
+    return cc if isinstance(cc, str) else str(cc["name"])
+
+
+def variables(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
+    """The variables of the algorithm of a flow that a run records, by their names."""
+    return _variables(_algorithm(flow, scenario)) if scenario.document["engine"] == "sim" else {}
 
 
 def mentions_variables(text: str) -> bool:
