@@ -134,6 +134,11 @@ def test_what_the_algorithm_given_does_not_keep_is_not_evaluated(tmp_path: Path)
     assert again.code == 3, again.err
     found = checked(file, "--engine", "model")
     assert found.document["expectations"][0]["reason"] == "only the simulator records state"
+    # So is one whose settings the algorithm does not know.
+    own = 'metric = "goodput.1"\nabove = "1 Mbit/s"\nover = { "flow.0.cc.drain_rounds" = [3.0] }'
+    found = checked(written(tmp_path, own, run=run), "--cc", "cubic")
+    assert "flow.0.cc.drain_rounds: expected" in found.document["expectations"][0]["reason"]
+    assert checked(file, "--set", "path.rtt=cubic").code == 2
     wrong = checked(written(tmp_path, kept.format("stat"), run=run), "--cc", "cubic")
     assert "found 'stat'" in wrong.err
     assert "found 'state': cubic does not keep state" in checked(written(tmp_path, kept.format("state"))).err

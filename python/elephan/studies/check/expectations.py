@@ -100,6 +100,10 @@ def expectations(file: Path, scenario: Scenario, settings: Mapping[str, str], *,
 
     Raises `ScenarioError` for what means nothing: a line for each expectation that is wrong.
     """
+    if settings:
+        # What is given has to suit the file. An expectation that it does not suit is not evaluated.
+        document = {key: value for key, value in scenario.document.items() if key not in ("expect", "sweep")}
+        checked(json.dumps(document), str(file), settings, as_json=True, large=large)
     found, wrong = list[Expectation](), list[str]()
     for number, told in enumerate(scenario.document.get("expect", ())):
         try:
@@ -116,11 +120,13 @@ def _told(
 ) -> Expectation:
     try:
         return _expectation(file, number, told, scenario, settings, large=large)
-    except NotKeptError as error:
-        # What the file cannot tell either is its mistake.
+    except _core.ScenarioError as error:
+        # What the file as it is written cannot tell either is its mistake.
         written = _expectation(file, number, told, scenario, {}, large=large)
-        question = replace(written.question, sets={"": ()})
-        return replace(written, question=question, given=settings, untold=error.reason)
+        reason = (
+            error.reason if isinstance(error, NotKeptError) else str(error).removeprefix(f"{file}: ").split("\n")[0]
+        )
+        return replace(written, question=replace(written.question, sets={"": ()}), given=settings, untold=reason)
 
 
 def _expectation(
