@@ -1,5 +1,7 @@
 """`package.py WHEEL`: install a wheel into an empty environment elsewhere, and run what README.md and docs/index.md show.
 
+Then its optional xarray is installed, and tested: an environment that has it has pandas too, which makes all other tests slower.
+
 A command that a page names without its arguments is asked for its help. The table that this prints has exit code and time of
 each. Loading into the running kernel needs root and BTF, but no clang.
 """
@@ -80,6 +82,16 @@ def main() -> None:
         lines += [(one, as_run(one), environment) for one in ("elephan --help", *commands(text))]
         blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
         lines += [(f"python, {len(one.splitlines())} lines", ["python", "-c", one], environment) for one in blocks]
+        lines.append(("pip install xarray", [*install[:-1], f"{wheel}[xarray]", "pytest"], dict(os.environ)))
+        tests = ROOT / "python" / "tests"
+        pytest = ["python", "-m", "pytest", "--quiet", "--noconftest", "-c", os.devnull, "-p", "no:cacheprovider"]
+        lines.append(
+            (
+                "pytest test_sweep_arrays.py",
+                [*pytest, str(tests / "studies/test_sweep_arrays.py")],
+                environment | {"PYTHONPATH": str(tests), "PYTHONDONTWRITEBYTECODE": "1"},
+            )
+        )
         (place / "work").mkdir()
         print(
             f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB\n\n| exit | s | CPU s | command |\n| --- | --- | --- | --- |"

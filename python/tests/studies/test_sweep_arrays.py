@@ -11,7 +11,7 @@ from sweep_scenarios import fail_at, file_of, small
 import elephan
 from elephan.base.errors import FailedError
 
-# It brings pandas, which Arrow would import in each run: `pip install xarray` into an environment that tests nothing else.
+# It brings pandas, which Arrow would import in each run: scripts/package.py has an environment for this file alone.
 xarray = pytest.importorskip("xarray")
 
 MIXED = """
