@@ -156,6 +156,7 @@ NOT_RUN = (
     (r"\bFILE\b", "stands for any file"),
     (r"^--install-completion", "changes the settings of the shell; test_cli.py completes"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
+    (r"^check bbr --engine kernel", "takes half an hour; test_check.py checks one case on a kernel"),
     (r"^kernel\b|--engines? (sim,)?linux", "needs root and this kernel; test_kernel.py runs it"),
     (r"^path emulate\b", "needs root; test_emulate.py runs it"),
     (r"^path probe\b", "needs two hosts; test_probe.py runs both on one"),

@@ -26,6 +26,15 @@ pub fn variables(entry: &Entry) -> Vec<&'static Variable> {
     all
 }
 
+/// The variables that Linux, too, tells of its algorithm of this name (`TCP_CC_INFO`; include/uapi/linux/inet_diag.h). They mean the same there.
+pub fn told_by_linux(algorithm: &str) -> &'static [&'static str] {
+    match algorithm {
+        "bbr" => &["max_bw", "min_rtt", "pacing_gain", "cwnd_gain"],
+        "dctcp" => &["alpha"],
+        _ => &[],
+    }
+}
+
 /// The names of the variables of all algorithms, and of the values of all that are discrete, each once: a trace has their numbers.
 pub fn vocabulary() -> [Vec<&'static str>; 2] {
     let mut found = [Vec::new(), Vec::new()];

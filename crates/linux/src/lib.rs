@@ -277,8 +277,17 @@ fn measured(
     told: Vec<Occurrence>,
     quality: Quality,
 ) -> Measured {
-    let Sampled { mut collector, mut flows, kernel, mut crowds, streams, transfers, segments_delivered } =
-        sampler.finish(told);
+    let sampled = sampler.finish(told);
+    let Sampled {
+        mut collector,
+        mut flows,
+        kernel,
+        variables,
+        mut crowds,
+        streams,
+        transfers,
+        segments_delivered,
+    } = sampled;
     // A socket tells what it received in order; the links know what they handed to its host.
     let received =
         |flow: u32, time_s: f64| emulated.recorded.receive_rate_bit_s(flow, time_s, plan.trace.interval);
@@ -296,6 +305,7 @@ fn measured(
     let outcome = Outcome {
         summary: collector.finish(plan.labels()),
         flows,
+        variables,
         crowds,
         streams,
         queues: emulated.recorded.queues,

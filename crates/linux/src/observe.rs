@@ -4,12 +4,14 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use elephan_cc::registry;
 use elephan_metrics::trace::{
-    CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace,
+    CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace, UNKNOWN, VariableRow,
+    VariableTrace,
 };
 use elephan_metrics::{Collector, FlowCounters, FlowSample, FlowSamples};
 use elephan_scenario::plan::Flow;
-use elephan_sys::{TcpInfo, tcp_info};
+use elephan_sys::{TcpInfo, tcp_cc_info, tcp_info};
 use elephan_units::Time;
 
 use crate::crowds;
@@ -34,6 +36,8 @@ pub struct Sampled {
     pub crowds: CrowdTrace,
     /// Samples of the streams.
     pub streams: StreamTrace,
+    /// What the kernel's algorithms of the flows tell of themselves.
+    pub variables: VariableTrace,
     /// Transfers.
     pub transfers: TransferTrace,
     /// Data segments that were delivered, of all flows and crowds together.
@@ -64,6 +68,9 @@ pub struct Sampler<'a> {
     pub flows: FlowSamples,
     /// Samples, with the kernel's own columns.
     pub kernel: KernelTrace,
+    variables: VariableTrace,
+    /// The names of all variables: a trace has their numbers.
+    names: Vec<&'static str>,
     /// Transfers.
     pub transfers: TransferTrace,
     crowds: crowds::Samples,
@@ -88,6 +95,8 @@ impl<'a> Sampler<'a> {
             infos: vec![None; plan.flows.len()],
             flows: FlowSamples::of(plan.flows.len()),
             kernel: KernelTrace::default(),
+            variables: VariableTrace::default(),
+            names: if plan.trace.variables { registry::vocabulary()[0].clone() } else { Vec::new() },
             transfers: TransferTrace::default(),
             streams,
             crowds: crowds::Samples::new(plan),
@@ -238,9 +247,33 @@ impl<'a> Sampler<'a> {
                 ..info.kernel_row()
             });
         }
+        if self.common.plan.trace.variables {
+            self.trace_variables(now);
+        }
         self.crowds.trace(self.common.plan, self.common.shared, now, span);
         self.stream_samples.trace(self.common.plan, self.streams, now, span);
         self.last_trace = now;
+    }
+
+    /// Asks the algorithms of the flows what they tell of themselves.
+    fn trace_variables(&mut self, now: Time) {
+        for (flow, (told, shared)) in self.common.plan.flows.iter().zip(self.common.shared).enumerate() {
+            let connections = shared.connections();
+            let (Some(Some(socket)), Some(info)) = (connections.sockets.first(), self.infos[flow]) else {
+                continue;
+            };
+            let told = tcp_cc_info(socket.as_fd(), told.cc.name, info.snd_mss).unwrap_or_default();
+            for (name, value) in told {
+                let variable = self.names.iter().position(|known| *known == name);
+                self.variables.push(VariableRow {
+                    time_s: now.secs_f64(),
+                    flow: flow as u32,
+                    variable: variable.expect("each is a variable of an algorithm") as u32,
+                    value,
+                    value_name: UNKNOWN,
+                });
+            }
+        }
     }
 
     /// The share of the busy time of all flows together in which a buffer of the hosts was the limit:
@@ -271,6 +304,7 @@ impl<'a> Sampler<'a> {
             collector: self.collector,
             flows: self.flows.since(0),
             kernel: self.kernel,
+            variables: self.variables,
             crowds: self.crowds.trace,
             streams: self.stream_samples.trace,
             transfers: self.transfers,

@@ -31,8 +31,6 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
     need(ports <= MOST_PORTS, "flow".to_owned(), &most, &ports);
     let events = !plan.trace.events || has_events;
     need(events, "trace.events".to_owned(), "false on the running kernel", &true);
-    let untraced = !plan.trace.variables;
-    need(untraced, "trace.variables".to_owned(), "false, because only the simulator records them", &true);
     need(plan.trace.pcap.is_empty(), "trace.pcap".to_owned(), "no captures on a kernel", &"some");
     let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
     for (kind, flow) in groups(plan) {

@@ -15,7 +15,11 @@ use serde_json::{Value, json};
 pub fn vocabulary() -> String {
     let algorithm = |entry: &registry::Entry| {
         let mut all = entry.describe();
-        let variable = |it: &Variable| json!({ "name": it.name, "meaning": it.meaning, "unit": it.unit, "values": it.values });
+        let told = registry::told_by_linux(entry.name);
+        let variable = |it: &Variable| {
+            let on_kernels = told.contains(&it.name);
+            json!({ "name": it.name, "meaning": it.meaning, "unit": it.unit, "values": it.values, "on_kernels": on_kernels })
+        };
         let variables: Vec<Value> = registry::variables(entry).into_iter().map(variable).collect();
         let kernel = elephan_abi::find(entry.name).map(|known| known.source);
         all.extend([

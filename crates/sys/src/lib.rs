@@ -18,5 +18,5 @@ mod watch;
 pub use clock::{Urgency, cpu_s, make_urgent, wall_ns};
 pub use namespace::Namespace;
 pub use record::{Record, Recorded};
-pub use tcp_info::{TcpInfo, tcp_info};
+pub use tcp_info::{TcpInfo, tcp_cc_info, tcp_info};
 pub use watch::{Watched, Watcher};

@@ -218,11 +218,76 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
 }
 
+/// `union tcp_cc_info` has no more bytes.
+const CC_INFO_BYTES: usize = 20;
+/// The unit of BBR's gains (`BBR_UNIT`, net/ipv4/tcp_bbr.c), and that of DCTCP's alpha (`DCTCP_MAX_ALPHA`, net/ipv4/tcp_dctcp.c).
+const BBR_UNIT: f64 = 256.0;
+const DCTCP_MAX_ALPHA: f64 = 1024.0;
+
+/// What the kernel's `algorithm` of a socket tells of itself, by the names of `elephan_cc::registry::told_by_linux`, in SI units and
+/// segments of `mss` bytes. It is empty for an algorithm that tells nothing.
+pub fn tcp_cc_info(
+    socket: BorrowedFd<'_>,
+    algorithm: &str,
+    mss: u32,
+) -> io::Result<Vec<(&'static str, f64)>> {
+    let mut told = [0_u8; CC_INFO_BYTES];
+    let mut length = CC_INFO_BYTES as libc::socklen_t;
+    #[expect(unsafe_code, reason = "rustix does not have this option")]
+    // SAFETY: the kernel writes no more than the given length, and all byte values are valid.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CC_INFO,
+            told.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(of_algorithm(&told[..length as usize], algorithm, mss))
+    }
+}
+
+/// What an algorithm tells, of the bytes of its structure: `tcp_bbr_info`, `tcp_dctcp_info`.
+fn of_algorithm(told: &[u8], algorithm: &str, mss: u32) -> Vec<(&'static str, f64)> {
+    let word = |at: usize| u32::from_ne_bytes(told[at..at + 4].try_into().expect("four bytes"));
+    match (algorithm, told.len()) {
+        ("bbr", 20..) => {
+            let bytes_s = u64::from(word(0)) | u64::from(word(4)) << 32;
+            let min_rtt = if word(8) == u32::MAX { f64::NAN } else { f64::from(word(8)) * 1e-6 };
+            vec![
+                ("max_bw", if bytes_s == 0 { f64::NAN } else { bytes_s as f64 / f64::from(mss) }),
+                ("min_rtt", min_rtt),
+                ("pacing_gain", f64::from(word(12)) / BBR_UNIT),
+                ("cwnd_gain", f64::from(word(16)) / BBR_UNIT),
+            ]
+        }
+        ("dctcp", 16..) => vec![("alpha", f64::from(word(4)) / DCTCP_MAX_ALPHA)],
+        _ => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn what_an_algorithm_tells_is_in_segments_and_seconds() {
+        let words: [u32; 5] = [15_000_000, 0, 40_000, 320, 512];
+        let told: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let bbr = of_algorithm(&told, "bbr", 1500);
+        assert_eq!(bbr, [("max_bw", 10_000.0), ("min_rtt", 0.04), ("pacing_gain", 1.25), ("cwnd_gain", 2.0)]);
+        assert_eq!(of_algorithm(&told[..16], "dctcp", 1500), [("alpha", 0.0)]);
+        assert_eq!(of_algorithm(&told[..16], "bbr", 1500), []);
+        assert_eq!(of_algorithm(&[], "cubic", 1500), []);
+        let unknown = of_algorithm(&[[0xff; 4], [0; 4], [0xff; 4], [0; 4], [0; 4]].concat(), "bbr", 1500);
+        assert!(unknown[1].1.is_nan(), "{unknown:?}");
+    }
 
     #[test]
     fn a_message_has_what_the_tables_need() {

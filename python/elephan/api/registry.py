@@ -32,12 +32,14 @@ class Variable:
     """A variable of an algorithm's state, which `trace.variables` records: its name, meaning and unit.
 
     `values` has the names of its values if it is discrete, such as a state. The unit is empty for these, ratios and counts.
+    `on_kernels` says whether Linux tells it of its algorithm of the same name.
     """
 
     name: str
     meaning: str
     unit: str
     values: tuple[str, ...]
+    on_kernels: bool
 
     def __repr__(self) -> str:
         return f"<Variable {self.name}{self.unit and f' in {self.unit}'}>"

@@ -72,8 +72,6 @@ def test_what_a_kernel_cannot_do_is_refused():
         linux.run(path(flows=[flow("reno", slow_start="limited")]))
     with pytest.raises(_core.ScenarioError, match=r"tcp.initial_ssthresh: expected none"):
         linux.run(path(tcp={"initial_ssthresh": 20}))
-    with pytest.raises(_core.ScenarioError, match=r"^trace.variables: expected false, because only the simulator"):
-        linux.run(path(trace={"variables": True}))
     with pytest.raises(_core.ScenarioError, match=r"web.tcp: expected one stack"):
         linux.run(path(web=[{"users": 3, "start": "1 s", "tcp": {"timestamps": False}}]))
 

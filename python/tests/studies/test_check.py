@@ -133,7 +133,7 @@ def test_what_the_algorithm_given_does_not_keep_is_not_evaluated(tmp_path: Path)
     again = checked(file, "--cc", "cubic", "--against", tmp_path / "check", "--out", tmp_path / "again")
     assert again.code == 3, again.err
     found = checked(file, "--engine", "model")
-    assert found.document["expectations"][0]["reason"] == "only the simulator records state"
+    assert found.document["expectations"][0]["reason"] == "the engine model does not record state"
     # So is one whose settings the algorithm does not know.
     own = 'metric = "goodput.1"\nabove = "1 Mbit/s"\nover = { "flow.0.cc.drain_rounds" = [3.0] }'
     found = checked(written(tmp_path, own, run=run), "--cc", "cubic")
@@ -301,6 +301,23 @@ def test_bbr_holds_the_cases_of_its_draft(tmp_path: Path):
     assert [int(case.name[:2]) for case in CASES] == [*range(1, 23)]
     done = call("check", "bbr", "--out", tmp_path / "bbr")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("guest")
+def test_a_kernel_tells_some_of_what_its_bbr_keeps(tmp_path: Path):
+    """Its bandwidth is the path's, and the gain of its probes that of version 1."""
+    kept = (
+        'eventually = "max_bw.1 >= 95 % path.rate and max_bw.1 <= 105 % path.rate"',
+        'metric = "max of pacing_gain.1"',
+    )
+    run = RUN.replace('"cubic"', '"bbr"').replace(', { cc = "reno", start = { uniform = ["0 s", "100 ms"] } }', "")
+    bound = "\nat_least = 1.25\nat_most = 1.25\nfrom = '2 s'"
+    found = checked(
+        written(tmp_path, kept[0], kept[1] + bound, 'always = "state.1 is Startup"', run=run), "--engine", "kernel"
+    )
+    assert [one["verdict"] for one in found.document["expectations"]] == ["held", "held", "not evaluated"], found.out
+    assert found.document["expectations"][2]["reason"] == "the engine kernel does not record state"
 
 
 # The language, on samples that are written by hand.

@@ -196,8 +196,8 @@ def signal(text: str, scenario: Scenario, key: str) -> Signal:
             raise NotKeptError(
                 f"{key}: expected {_core.one_of(list(known), name)}, found {name!r}",
                 f"{_algorithm(flow, scenario)} does not keep {name}"
-                if scenario.document["engine"] == "sim"
-                else f"only the simulator records {name}",
+                if name not in _variables(_algorithm(flow, scenario))
+                else f"the engine {scenario.document['engine']} does not record {name}",
             )
         column = _named(name, known, key)
         if name in kept:
@@ -223,7 +223,8 @@ def _algorithm(flow: int, scenario: Scenario) -> str:
 
 def variables(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
     """The variables of the algorithm of a flow that a run records, by their names."""
-    return _variables(_algorithm(flow, scenario)) if scenario.document["engine"] == "sim" else {}
+    engine, kept = scenario.document["engine"], _variables(_algorithm(flow, scenario))
+    return {name: one for name, one in kept.items() if engine == "sim" or (one.on_kernels and engine != "model")}
 
 
 def mentions_variables(text: str) -> bool:
