@@ -175,6 +175,14 @@ def test_what_the_algorithm_given_does_not_keep_is_not_evaluated(tmp_path: Path)
             'always = "cwnd.1 > 9 segments and cwnd.1 < 8 segments"',
             "expect.0.always: expected a condition that can hold",
         ),
+        (
+            'always = "cwnd.1 > 5 segments and cwnd.1 < 5 segments"',
+            "expect.0.always: expected a condition that can hold",
+        ),
+        (
+            'eventually = "cwnd.1 > 2 segments and cwnd.1 is 1 segments"',
+            "expect.0.eventually: expected a condition that can hold",
+        ),
         ('always = "cwnd.1 > 2 srtt.1"', "expect.0.always: expected signals of one unit, found segments and s"),
         (
             'metric = "jain"\nat_least = 0.1\nover = { "path.rtt" = [] }',

@@ -412,17 +412,21 @@ def conditions(text: str, scenario: Scenario, key: str) -> Conditions:
     """
     parts = tuple(_compared(part, scenario, key) for part in text.split(" and "))
     for name in dict.fromkeys(part.left.text for part in parts):
-        least = max(_ends(parts, name, (">=", ">"), scenario), default=-math.inf)
-        most = min(_ends(parts, name, ("<=", "<"), scenario), default=math.inf)
+        least = max(_ends(parts, name, (">=", ">", "is"), math.inf, scenario), default=-math.inf)
+        most = min(_ends(parts, name, ("<=", "<", "is"), -math.inf, scenario), default=math.inf)
         if least > most or most < 0:
             raise _core.ScenarioError(f"{key}: expected a condition that can hold, found {text!r}")
     return Conditions(text, parts)
 
 
-def _ends(parts: Sequence[Compared], name: str, signs: Sequence[str], scenario: Scenario) -> Iterator[float]:
+def _ends(
+    parts: Sequence[Compared], name: str, signs: Sequence[str], towards: float, scenario: Scenario
+) -> Iterator[float]:
+    """The values that bound a signal from one side; the next one `towards` the inside, where the bound itself is excluded."""
     for part in parts:
         if part.left.text == name and part.sign in signs and isinstance(part.right, Quantity):
-            yield part.right.value(scenario)
+            value = part.right.value(scenario)
+            yield math.nextafter(value, towards) if part.sign in ("<", ">") else value
 
 
 def _is_signal(name: str, where: str, scenario: Scenario, key: str) -> bool:
