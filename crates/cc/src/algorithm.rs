@@ -156,6 +156,11 @@ pub trait Algorithm: Send + Sync {
         None
     }
 
+    /// Whether [`Algorithm::start`] always takes the place of slow start.
+    fn has_slow_start(&self) -> bool {
+        false
+    }
+
     /// Tells its variables: the state that a trace records.
     fn variables(&self, _tell: &mut Tell<'_>) {}
 }

@@ -176,9 +176,13 @@ impl Controller {
         controller
     }
 
-    /// Tells the variables of the algorithm.
+    /// Tells the variables of the algorithm, and of the slow start that it uses.
     pub fn variables(&self, tell: &mut Tell<'_>) {
-        self.state.algorithm.variables(tell);
+        let State { algorithm, slow_start, .. } = &self.state;
+        algorithm.variables(tell);
+        if !algorithm.has_slow_start() {
+            slow_start.variables(tell);
+        }
     }
 
     /// The governor, if one sets the window.

@@ -126,6 +126,10 @@ impl Algorithm for Fast {
         }
     }
 
+    fn has_slow_start(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let threshold = ack.min_rtt.saturating_add(Time::from_secs_f64(self.parameters.start_threshold));
         if self.last_round_min < Time::MAX && self.last_round_min > threshold {

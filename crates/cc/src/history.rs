@@ -121,6 +121,14 @@ impl History {
         self
     }
 
+    /// The variables of the algorithm and the slow start, to nine digits after the point.
+    pub fn variables(&self) -> Vec<(&'static str, f64)> {
+        let mut all = Vec::new();
+        self.controller
+            .variables(&mut |variable, value| all.push((variable.name, (value * 1e9).round() / 1e9)));
+        all
+    }
+
     pub fn cwnd(&self) -> f64 {
         self.controller.cwnd()
     }

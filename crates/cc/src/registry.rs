@@ -7,6 +7,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::governor::{Fault, Governor};
 use crate::linux::Form;
 use crate::parameter::Parameters;
+use crate::slow_start;
 use crate::variable::{Tell, Variable};
 
 /// The description of an algorithm, and its constructor.
@@ -35,10 +36,11 @@ pub fn told_by_linux(algorithm: &str) -> &'static [&'static str] {
     }
 }
 
-/// The names of the variables of all algorithms, and of the values of all that are discrete, each once: a trace has their numbers.
+/// The names of the variables of all algorithms and slow starts, and of the values of all that are discrete, each once: a trace has their numbers.
 pub fn vocabulary() -> [Vec<&'static str>; 2] {
     let mut found = [Vec::new(), Vec::new()];
-    for variable in ALL.iter().flat_map(variables) {
+    let starts = slow_start::ALL.iter().flat_map(slow_start::variables);
+    for variable in ALL.iter().flat_map(variables).chain(starts) {
         let [names, values] = &mut found;
         add_new(names, &[variable.name]);
         add_new(values, variable.values);
@@ -239,6 +241,16 @@ macro_rules! registry {
                 }
             }
 
+            fn has_slow_start(&self) -> bool {
+                match self {
+                    $(
+                        Self::$variant(algorithm) => algorithm.has_slow_start(),
+                        $( Self::$linux(algorithm) => algorithm.has_slow_start(), )?
+                    )+
+                    Self::Governor(_) | Self::Failed(_) => true,
+                }
+            }
+
             fn variables(&self, tell: &mut Tell<'_>) {
                 match self {
                     $(
@@ -284,7 +296,7 @@ registry! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slow_start;
+    use crate::history::History;
     use elephan_units::Entry as Known;
     use elephan_units::entry::Range;
 
@@ -311,24 +323,26 @@ mod tests {
 
     #[test]
     fn variables_have_a_meaning_and_names_of_their_own() {
-        for entry in ALL {
-            let (declared, name) = (variables(entry), entry.name);
-            let mut names: Vec<&str> = declared.iter().map(|variable| variable.name).collect();
-            names.sort_unstable();
-            names.dedup();
-            assert_eq!(names.len(), declared.len(), "{name}: {names:?}");
-            for variable in declared {
+        for (entry, start) in
+            ALL.iter().flat_map(|entry| slow_start::ALL.iter().map(move |start| (entry, start)))
+        {
+            let name = format!("{} with {}", entry.name, start.name);
+            let controller = History::of(entry.name).slow_start(start.name).controller;
+            let mut names = Vec::new();
+            controller.variables(&mut |variable, value| {
+                names.push(variable.name);
                 assert!(
                     variable.meaning.len() > 10 && variable.meaning.ends_with('.'),
                     "{name}: {variable:?}"
                 );
                 assert!(variable.values.is_empty() || variable.unit.is_empty(), "{name}: {variable:?}");
-            }
-            let Ok(algorithm) = entry.build(&[]) else { panic!("{name}") };
-            algorithm.variables(&mut |variable, value| {
                 let is_place = value >= 0.0 && value < variable.values.len() as f64 && value.fract() == 0.0;
                 assert!(variable.values.is_empty() || is_place, "{name}: {variable:?} is {value}");
             });
+            let mut each = names.clone();
+            each.sort_unstable();
+            each.dedup();
+            assert_eq!(each.len(), names.len(), "{name}: {names:?}");
         }
         let [names, values] = vocabulary();
         assert!(
@@ -336,6 +350,15 @@ mod tests {
             "{names:?} {values:?}"
         );
         assert_eq!(names.iter().filter(|name| **name == "alpha").count(), 1, "that of several algorithms");
+    }
+
+    #[test]
+    fn a_slow_start_tells_its_variables_where_the_algorithm_has_none_of_its_own() {
+        let told = |history: History| history.variables().iter().any(|(name, _)| *name == "start_phase");
+        assert!(told(History::of("reno").slow_start("hystart")));
+        assert!(!told(History::of("reno")) && !told(History::of("fast").slow_start("hystart")));
+        // Linux's CUBIC has HyStart in any case, and tells it once.
+        assert!(told(History::of("cubic").set("form", "linux")));
     }
 
     fn check<T>(entry: &Known<Make<T>>) {

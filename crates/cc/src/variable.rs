@@ -1,9 +1,11 @@
-//! The variables of algorithms that a trace records: the name, unit and meaning of each, declared once, with its value.
+//! The variables of algorithms and slow starts that a trace records: the name, unit and meaning of each, declared once, with its value.
+
+use elephan_units::Time;
 
 /// The names of the values of a flag.
 pub(crate) const FLAG: &[&str] = &["false", "true"];
 
-/// A variable of an algorithm's state.
+/// A variable of the state of an algorithm or a slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// Its name in the algorithm's source.
@@ -20,7 +22,12 @@ pub struct Variable {
 /// for a bound that is not set. They are always the same, in the same order.
 pub type Tell<'a> = dyn FnMut(&'static Variable, f64) + 'a;
 
-/// Tells the variables of an algorithm. Each is `name: "unit" = value;` after its meaning, a discrete one `name: NAMES = value;`, where
+/// A time in seconds, for a variable: NaN for [`Time::MAX`], which stands for none.
+pub(crate) fn seconds(time: Time) -> f64 {
+    if time < Time::MAX { time.secs_f64() } else { f64::NAN }
+}
+
+/// Tells the variables of an algorithm or slow start. Each is `name: "unit" = value;` after its meaning, a discrete one `name: NAMES = value;`, where
 /// the value is a place in the list `NAMES`.
 macro_rules! variables {
     ($tell:ident; $( $(#[doc = $meaning:literal])+ $name:ident : $kind:tt = $value:expr; )+) => { $(

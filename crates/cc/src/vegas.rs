@@ -69,6 +69,10 @@ impl Algorithm for Vegas {
         }
     }
 
+    fn has_slow_start(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, _: &Window, ack: &Ack) -> Option<Start> {
         // The result of a round with a constant window is known when the next doubling begins.
         Some(match self.queued {

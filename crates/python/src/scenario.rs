@@ -130,6 +130,7 @@ fn facts(plan: &Plan) -> Value {
         Start::At(time) => Some(time.secs_f64()),
         _ => None,
     });
+    let slow_starts = plan.flows.iter().map(|flow| flow.slow_start.name);
     let routes = plan.flows.iter().map(|flow| &plan.routes[flow.forward as usize]);
     let constant = plan.streams.iter().map(|stream| stream.datagrams);
     let constant = constant.filter(|datagrams| matches!(datagrams.pattern, Pattern::Constant));
@@ -137,6 +138,7 @@ fn facts(plan: &Plan) -> Value {
     json!({
         "labels": plan.labels().collect::<Vec<_>>(),
         "starts_s": starts.collect::<Vec<_>>(),
+        "slow_starts": slow_starts.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
         "routes": routes.collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),

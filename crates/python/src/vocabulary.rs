@@ -9,30 +9,32 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 /// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, those that
-/// Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
-/// (`model`), which file of kernel/ has it, and its `variables`.
+/// Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of traffic. Of algorithms and slow starts it also says
+/// their `variables`, and of an algorithm whose response function it has (`model`) and which file of kernel/ has it.
 #[pyfunction]
 pub fn vocabulary() -> String {
     let algorithm = |entry: &registry::Entry| {
         let mut all = entry.describe();
-        let told = registry::told_by_linux(entry.name);
-        let variable = |it: &Variable| {
-            let on_kernels = told.contains(&it.name);
-            json!({ "name": it.name, "meaning": it.meaning, "unit": it.unit, "values": it.values, "on_kernels": on_kernels })
-        };
-        let variables: Vec<Value> = registry::variables(entry).into_iter().map(variable).collect();
         let kernel = elephan_abi::find(entry.name).map(|known| known.source);
         all.extend([
             ("model".to_owned(), json!(elephan_model::modelled(entry.name))),
             ("kernel".to_owned(), json!(kernel)),
-            ("variables".to_owned(), json!(variables)),
+            (
+                "variables".to_owned(),
+                variables(&registry::variables(entry), registry::told_by_linux(entry.name)),
+            ),
         ]);
+        all
+    };
+    let start = |entry: &slow_start::Entry| {
+        let mut all = entry.describe();
+        all.insert("variables".to_owned(), variables(&slow_start::variables(entry), &[]));
         all
     };
     json!({
         "cc": registry::ALL.iter().map(algorithm).collect::<Vec<_>>(),
         "linux": described(elephan_abi::linux::ALL),
-        "slow_start": described(slow_start::ALL),
+        "slow_start": slow_start::ALL.iter().map(start).collect::<Vec<_>>(),
         "recovery": described(RECOVERIES),
         "queue": described(DISCIPLINES),
         "traffic": described(TRAFFIC),
@@ -44,6 +46,15 @@ pub fn vocabulary() -> String {
 #[pyfunction]
 pub fn one_of(known: Vec<String>, found: &str) -> String {
     OneOf { known: &known, found }.to_string()
+}
+
+/// Variables, of which a kernel tells those with these names, too.
+fn variables(all: &[&Variable], on_kernels: &[&str]) -> Value {
+    let one = |it: &&Variable| {
+        let is_told = on_kernels.contains(&it.name);
+        json!({ "name": it.name, "meaning": it.meaning, "unit": it.unit, "values": it.values, "on_kernels": is_told })
+    };
+    json!(all.iter().map(one).collect::<Vec<_>>())
 }
 
 fn described<M>(entries: &[Entry<M>]) -> Value {

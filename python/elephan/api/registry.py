@@ -29,7 +29,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of an algorithm's state, which `trace.variables` records: its name, meaning and unit.
+    """A variable of the state of an algorithm or slow start, which `trace.variables` records: its name, meaning and unit.
 
     `values` has the names of its values if it is discrete, such as a state. The unit is empty for these, ratios and counts.
     `on_kernels` says whether Linux tells it of its algorithm of the same name.

@@ -128,6 +128,10 @@ impl Algorithm for Cubic {
         }
     }
 
+    fn has_slow_start(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let start = self.start.grow(ack);
         Some(if start.ends { Start { growth: self.increase(window, ack), ..start } } else { start })
@@ -169,6 +173,7 @@ impl Algorithm for Cubic {
             /// The window of the Reno-friendly AIMD.
             w_est: "segments" = of(|epoch| f64::from(epoch.reno));
         }
+        self.start.variables(tell);
     }
 }
 

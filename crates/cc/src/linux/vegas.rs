@@ -103,6 +103,10 @@ impl Algorithm for Vegas {
         self.open = open;
     }
 
+    fn has_slow_start(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let advice = self.advise(window, ack);
         if self.shrunk {

@@ -10,6 +10,7 @@ use elephan_units::Time;
 
 use crate::algorithm::{Ack, Cause, Start, Window};
 use crate::parameter::parameters;
+use crate::variable::{Tell, seconds, variables};
 
 parameters! {
     /// HyStart's parameters.
@@ -36,7 +37,7 @@ const OFFLOAD: (f64, f64) = (0.001, 4.0 * 65_536.0);
 /// Linux estimates that slow start sends twice the window in a round trip.
 const RATE_FACTOR: f64 = 2.0;
 
-/// How far it is.
+/// How far it is, as [`PHASES`] names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Search,
@@ -44,6 +45,9 @@ enum Phase {
     Found,
     Finished,
 }
+
+/// The phases, in their order.
+const PHASES: &[&str] = &["searching", "found", "finished"];
 
 elephan_units::with_defaults! {
     /// HyStart.
@@ -114,6 +118,22 @@ impl HyStart {
             self.phase = Phase::Finished;
         }
     }
+
+    /// Tells its variables, with Linux's names.
+    pub fn variables(&self, tell: &mut Tell<'_>) {
+        variables! { tell;
+            /// Whether it searches for the end of slow start, has found it and waits for the next growth, or is over until a timeout.
+            start_phase: PHASES = f64::from(self.phase as u8);
+            /// Arrival of the first ACK of this round trip (hystart_reset).
+            round_start: "s" = self.begin.secs_f64();
+            /// Arrival of the last ACK of this round trip's train.
+            last_ack: "s" = self.train.secs_f64();
+            /// Smallest round-trip time of this round trip; unknown before its first sample.
+            curr_rtt: "s" = seconds(self.round_min);
+            /// Round-trip samples of this round trip, up to those after which the smallest is evaluated.
+            sample_cnt: "" = self.samples;
+        }
+    }
 }
 
 /// The time, in seconds, that Linux allows for segments that are sent and acknowledged together.
@@ -154,6 +174,26 @@ mod tests {
         assert_eq!((history.cwnd(), history.ssthresh()), (202.0, 202.0));
         history.ack(1.0);
         assert!(history.cwnd() < 203.0);
+    }
+
+    #[test]
+    fn its_variables_follow_the_train_and_the_smallest_round_trip_time() {
+        // The round begins at 1.1 s. Its 52nd ACK finds the end 51 ms later; nine samples of 100 ms and more were taken.
+        let mut history = hystart(100.0);
+        round(&mut history, 51, 1.0);
+        let expected = [
+            ("start_phase", 0.0),
+            ("round_start", 1.1),
+            ("last_ack", 1.15),
+            ("curr_rtt", 0.1),
+            ("sample_cnt", 8.0),
+        ];
+        assert_eq!(history.variables(), expected);
+        // An ACK that allows no growth leaves slow start to the next one.
+        history.wait(0.001).ack_worth(1.0, 0.0);
+        assert_eq!(history.variables()[0], ("start_phase", 1.0));
+        history.ack(1.0);
+        assert_eq!(history.variables()[0], ("start_phase", 2.0));
     }
 
     #[test]

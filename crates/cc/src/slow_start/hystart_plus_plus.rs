@@ -6,6 +6,7 @@ use elephan_units::Time;
 
 use crate::algorithm::{Ack, Start};
 use crate::parameter::parameters;
+use crate::variable::{Tell, seconds, variables};
 
 parameters! {
     /// HyStart++'s parameters (RFC 9406, section 4.3).
@@ -42,6 +43,9 @@ enum Phase {
     /// Later slow starts are standard, because `ssthresh` ends them (section 4.3).
     Finished,
 }
+
+/// The phases, in their order.
+const PHASES: &[&str] = &["slow_start", "css", "finished"];
 
 elephan_units::with_defaults! {
     /// HyStart++.
@@ -131,6 +135,29 @@ impl HyStartPlusPlus {
     pub fn finish(&mut self) {
         self.phase = Phase::Finished;
     }
+
+    /// Tells its variables, with the RFC's names (section 4.2).
+    pub fn variables(&self, tell: &mut Tell<'_>) {
+        let (phase, baseline, rounds) = match self.phase {
+            Phase::SlowStart => (0.0, f64::NAN, f64::NAN),
+            Phase::Css { baseline, rounds } => (1.0, seconds(baseline), rounds),
+            Phase::Finished => (2.0, f64::NAN, f64::NAN),
+        };
+        variables! { tell;
+            /// Slow start, conservative slow start (CSS), or congestion avoidance and later slow starts, which are standard.
+            start_phase: PHASES = phase;
+            /// Smallest round-trip time of the last round, lastRoundMinRTT; unknown without a sample.
+            last_round_min_rtt: "s" = seconds(self.last_min);
+            /// Smallest round-trip time of this round, currentRoundMinRTT; unknown without a sample.
+            current_round_min_rtt: "s" = seconds(self.current_min);
+            /// Round-trip samples of this round, rttSampleCount.
+            rtt_sample_count: "" = self.samples;
+            /// Smallest round-trip time of the round that began CSS, cssBaselineMinRtt; unknown outside CSS.
+            css_baseline_min_rtt: "s" = baseline;
+            /// Rounds of CSS that have begun; unknown outside CSS.
+            css_rounds: "" = rounds;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -188,6 +215,23 @@ mod tests {
         assert!(!history.controller.in_slow_start());
         assert_eq!((history.cwnd(), history.ssthresh()), (123.25, 123.25));
         history.ack(1.0).window_near(123.25 + 1.0 / 123.25, 1e-12);
+    }
+
+    #[test]
+    fn its_variables_follow_the_rounds() {
+        let mut history = after_a_round_of_80_ms();
+        round(&mut history, 100, 8);
+        round(&mut history, 95, 3);
+        // CSS since the round of 100 ms, of which this round of 3 samples is the second.
+        let expected = [
+            ("start_phase", 1.0),
+            ("last_round_min_rtt", 0.1),
+            ("current_round_min_rtt", 0.095),
+            ("rtt_sample_count", 3.0),
+            ("css_baseline_min_rtt", 0.1),
+            ("css_rounds", 2.0),
+        ];
+        assert_eq!(history.variables(), expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use elephan_units::entry::Make;
 
 use crate::algorithm::{Ack, Cause, Start, Window};
 use crate::parameter::{Parameters, parameters};
+use crate::variable::{Tell, Variable};
 
 use hystart::HyStart;
 use hystart_plus_plus::HyStartPlusPlus;
@@ -78,6 +79,15 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 
+/// The variables of the slow start of this entry.
+pub fn variables(entry: &Entry) -> Vec<&'static Variable> {
+    let mut all = Vec::new();
+    if let Ok(start) = entry.build(&[]) {
+        start.variables(&mut |variable, _| all.push(variable));
+    }
+    all
+}
+
 impl SlowStart {
     /// The growth of `window` at `ack`, and whether slow start ends early.
     ///
@@ -118,6 +128,15 @@ impl SlowStart {
             Self::Standard | Self::Limited(_) => {}
             Self::HyStart(hystart) => hystart.on_congestion(cause),
             Self::HyStartPlusPlus(hystart) => hystart.finish(),
+        }
+    }
+
+    /// Tells its variables: the state that a trace records.
+    pub fn variables(&self, tell: &mut Tell<'_>) {
+        match self {
+            Self::Standard | Self::Limited(_) => {}
+            Self::HyStart(hystart) => hystart.variables(tell),
+            Self::HyStartPlusPlus(hystart) => hystart.variables(tell),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use elephan_cc::registry;
+use elephan_cc::{Controller, registry, slow_start};
 use elephan_net::{Limit, Queue};
 use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
@@ -469,10 +469,17 @@ impl<'p> Estimator<'p> {
         if !self.plan.trace.variables || members.is_some() {
             return;
         }
-        let variables = registry::find(flow.cc.name).map(registry::variables).unwrap_or_default();
-        let is_discrete = variables.iter().any(|variable| !variable.values.is_empty());
+        let algorithm = registry::find(flow.cc.name).and_then(|entry| entry.build(&flow.cc.settings()).ok());
+        let start = slow_start::find(flow.slow_start.name);
+        let start = start.and_then(|entry| entry.build(&flow.slow_start.settings()).ok());
+        let Some((algorithm, start)) = algorithm.zip(start) else { return };
+        let (mut kept, mut is_discrete) = (0.0, false);
+        Controller::new(algorithm, start, flow.tcp.quantisation, 1.0).variables(&mut |variable, _| {
+            kept += 1.0;
+            is_discrete |= !variable.values.is_empty();
+        });
         let changes = (count * CHANGES * self.seconds / rtt).min(SENT * delivered) * f64::from(is_discrete);
-        let rows = variables.len() as f64 * (count * self.times() + changes);
+        let rows = kept * (count * self.times() + changes);
         self.rows.add("trace.variables", rows);
         self.bytes.add("trace.variables", rows * ROW_BYTES);
     }

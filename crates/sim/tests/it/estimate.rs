@@ -49,13 +49,15 @@ const TRAFFIC: [&str; 6] = [
 const HOSTS: [&str; 3] =
     ["", "host = { data = \"20 us\", ack = \"50 us\" }", "host = { ack = \"1 ms\", max_backlog = 5 }"];
 
+const STARTS: [&str; 3] = ["standard", "hystart", "hystart++"];
+
 fn one_of(items: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(items)
 }
 
 /// A random scenario of a few simulated seconds.
 fn scenario() -> impl Strategy<Value = String> {
-    let flow = (one_of(&ALGORITHMS), one_of(&DEMANDS), 1u64..200, 0u64..1000);
+    let flow = (one_of(&ALGORITHMS), one_of(&STARTS), one_of(&DEMANDS), 1u64..200, 0u64..1000);
     let path =
         (1u64..60_000, 1u64..100_000, 2u64..150, prop::sample::select(vec![0.0, 0.001, 0.1, 0.7, 1.0]));
     let queue =
@@ -72,8 +74,8 @@ fn scenario() -> impl Strategy<Value = String> {
             let (recovery, [fack, pacing, ecn, timestamps], delayed, rto_min) = stack;
             let flows: Vec<String> = flows
                 .into_iter()
-                .map(|(cc, demand, own_rtt, start)| {
-                    format!("{{ cc = \"{cc}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
+                .map(|(cc, slow_start, demand, own_rtt, start)| {
+                    format!("{{ cc = \"{cc}\", slow_start = \"{slow_start}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
                 })
                 .collect();
             let changes = if changes {

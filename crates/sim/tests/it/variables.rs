@@ -139,6 +139,22 @@ fn cubic_and_htcp_tell_what_they_keep() {
 }
 
 #[test]
+fn a_slow_start_tells_when_it_ends() {
+    let found = outcome(
+        r#"duration = "5 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", buffer = "100% bdp" }
+        flow = [{ cc = "reno", slow_start = "hystart" }]
+        trace = { variables = true }"#,
+    );
+    let all = snapshots(&found.variables, 0);
+    let mut phases: Vec<_> =
+        all.iter().map(|(_, all)| all["start_phase"].1.expect("a phase has a name")).collect();
+    phases.dedup();
+    // The ACK that finds the end is that of the last growth.
+    assert_eq!(phases, ["searching", "finished"]);
+}
+
+#[test]
 fn nothing_is_recorded_unless_it_is_asked_for() {
     assert_eq!(outcome(&ONE_BBR.replace("true", "false")).variables.rows(), 0);
 }
@@ -152,10 +168,11 @@ proptest! {
         rate in 1u32..50,
         rtt in 1u32..100,
         buffer in 2u32..100,
+        slow_start in prop::sample::select(vec!["standard", "hystart", "hystart++"]),
         size in prop::sample::select(vec!["", "size = \"60 kB\", transfers = \"repeat\","]),
         seed in any::<u32>(),
     ) {
-        let flows: Vec<String> = algorithms.iter().map(|cc| format!("{{ cc = \"{cc}\", {size} start = \"10 ms\" }}")).collect();
+        let flows: Vec<String> = algorithms.iter().map(|cc| format!("{{ cc = \"{cc}\", slow_start = \"{slow_start}\", {size} start = \"10 ms\" }}")).collect();
         let mut plan = plan(&format!(
             "duration = \"4 s\"\nseed = {seed}\nflow = [{}]\npath = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", \
              buffer = \"{buffer} packets\", loss = {{ name = \"random\", probability = 0.002 }} }}",

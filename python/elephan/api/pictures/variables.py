@@ -4,7 +4,7 @@ import numpy as np
 
 from elephan.api.pictures.data import Axis, LackingError, Numbers, Panels, Points, Series, label, sentences
 from elephan.api.pictures.samples import MOST_LINES, Recorded, names
-from elephan.api.registry import algorithms
+from elephan.api.registry import algorithms, slow_starts
 
 
 def variables(run: Recorded) -> Panels:
@@ -41,9 +41,9 @@ def variables(run: Recorded) -> Panels:
 
 
 def _units() -> dict[str, str]:
-    """The unit of each variable, where all algorithms that have one of this name agree on it."""
+    """The unit of each variable, where all algorithms and slow starts that have one of this name agree on it."""
     every: dict[str, set[str]] = {}
-    for one in (one for algorithm in algorithms() for one in algorithm.variables):
+    for one in (one for known in [*algorithms(), *slow_starts()] for one in known.variables):
         every.setdefault(one.name, set()).add(one.unit)
     return {name: next(iter(units)) for name, units in every.items() if len(units) == 1}
 

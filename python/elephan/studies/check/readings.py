@@ -15,7 +15,7 @@ import numpy.typing as npt
 from elephan import _core
 from elephan.api.derived import DERIVED
 from elephan.api.metrics import declared_columns, declared_fields
-from elephan.api.registry import Variable, algorithms
+from elephan.api.registry import Variable, algorithms, slow_starts
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.studies.check.quantities import NUMBER, Quantity, quantity
@@ -196,7 +196,7 @@ def signal(text: str, scenario: Scenario, key: str) -> Signal:
             raise NotKeptError(
                 f"{key}: expected {_core.one_of(list(known), name)}, found {name!r}",
                 f"{_algorithm(flow, scenario)} does not keep {name}"
-                if name not in _variables(_algorithm(flow, scenario))
+                if name not in _kept(flow, scenario)
                 else f"the engine {scenario.document['engine']} does not record {name}",
             )
         column = _named(name, known, key)
@@ -210,8 +210,9 @@ def signal(text: str, scenario: Scenario, key: str) -> Signal:
 
 
 @cache
-def _variables(algorithm: str) -> Mapping[str, Variable]:
-    return {kept.name: kept for one in algorithms() if one.name == algorithm for kept in one.variables}
+def _variables(algorithm: str, start: str) -> Mapping[str, Variable]:
+    known = [one for one in algorithms() if one.name == algorithm] + [one for one in slow_starts() if one.name == start]
+    return {kept.name: kept for one in known for kept in one.variables}
 
 
 def _algorithm(flow: int, scenario: Scenario) -> str:
@@ -222,9 +223,13 @@ def _algorithm(flow: int, scenario: Scenario) -> str:
 
 
 def variables(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
-    """The variables of the algorithm of a flow that a run records, by their names."""
-    engine, kept = scenario.document["engine"], _variables(_algorithm(flow, scenario))
+    """The variables of the algorithm and the slow start of a flow that a run records, by their names."""
+    engine, kept = scenario.document["engine"], _kept(flow, scenario)
     return {name: one for name, one in kept.items() if engine == "sim" or (one.on_kernels and engine != "model")}
+
+
+def _kept(flow: int, scenario: Scenario) -> Mapping[str, Variable]:
+    return _variables(_algorithm(flow, scenario), scenario.plan["slow_starts"][flow])
 
 
 def mentions_variables(text: str) -> bool:
