@@ -10,8 +10,8 @@ use elephan_units::entry::{Parameter, Range, Value, unknown};
 pub trait Field: Sized {
     /// The field's value, if `value` is of the field's kind.
     fn take(value: Value) -> Option<Self>;
-    /// The value of the field.
-    fn value(self) -> Value;
+    /// The value of the field; none if a scenario must give it.
+    fn value(self) -> Option<Value>;
     /// The values that the field may have, if a declaration gives no bounds.
     const RANGE: Range;
 }
@@ -26,8 +26,8 @@ impl Field for f64 {
         }
     }
 
-    fn value(self) -> Value {
-        Value::Number(self)
+    fn value(self) -> Option<Value> {
+        Some(Value::Number(self))
     }
 }
 
@@ -41,8 +41,21 @@ impl Field for bool {
         }
     }
 
-    fn value(self) -> Value {
-        Value::Flag(self)
+    fn value(self) -> Option<Value> {
+        Some(Value::Flag(self))
+    }
+}
+
+/// A number without a published value, which a scenario must give.
+impl Field for Option<f64> {
+    const RANGE: Range = f64::RANGE;
+
+    fn take(value: Value) -> Option<Self> {
+        f64::take(value).map(Some)
+    }
+
+    fn value(self) -> Option<Value> {
+        self.map(Value::Number)
     }
 }
 
@@ -84,8 +97,8 @@ macro_rules! words {
                 }
             }
 
-            fn value(self) -> elephan_units::entry::Value {
-                elephan_units::entry::Value::Word(match self { $( Self::$variant => $word, )+ })
+            fn value(self) -> Option<elephan_units::entry::Value> {
+                Some(elephan_units::entry::Value::Word(match self { $( Self::$variant => $word, )+ }))
             }
         }
     };
@@ -136,7 +149,7 @@ macro_rules! parameters {
                     name: stringify!($field).into(),
                     meaning: concat!($($meaning),+).into(),
                     unit: concat!("" $(, $unit)?).into(),
-                    default: $crate::parameter::Field::value($default).into(),
+                    default: elephan_units::entry::default_of($crate::parameter::Field::value($default)),
                     range: $crate::parameter::parameters!(@range $type $(, $bounds)?),
                 }, )* ]
             }
@@ -151,6 +164,13 @@ macro_rules! parameters {
                     } )*
                     _ => false,
                 }
+            }
+
+            fn lacks(&self) -> Option<&'static str> {
+                $( if $crate::parameter::Field::value(self.$field).is_none() {
+                    return Some(stringify!($field));
+                } )*
+                None
             }
         }
     };
@@ -167,6 +187,9 @@ pub trait Parameters: Default {
     /// Sets the parameter called `name`; returns false if there is none, or `value` is not in its range.
     fn set(&mut self, name: &str, value: Value) -> bool;
 
+    /// A parameter that has no published value and was not set.
+    fn lacks(&self) -> Option<&'static str>;
+
     /// The published values, except for those in `settings`. A mistake has the parameter's name as its key.
     fn with(settings: &[(&str, Value)]) -> Result<Self, Mistake> {
         let mut parameters = Self::default();
@@ -179,6 +202,9 @@ pub trait Parameters: Default {
                 });
             }
         }
-        Ok(parameters)
+        match parameters.lacks() {
+            Some(name) => Err(Mistake::new(name, "a value", "nothing")),
+            None => Ok(parameters),
+        }
     }
 }

@@ -363,7 +363,12 @@ mod tests {
 
     fn check<T>(entry: &Known<Make<T>>) {
         let name = entry.name;
-        assert!(entry.build(&[]).is_ok(), "{name}");
+        let examples = entry.examples();
+        assert!(entry.build(&examples).is_ok(), "{name}");
+        for lacking in 0..examples.len() {
+            let missing = entry.build(&examples[..lacking]).err().expect(name);
+            assert_eq!((missing.key.as_str(), missing.found.as_str()), (examples[lacking].0, "nothing"));
+        }
         assert!(!entry.title.is_empty() && !entry.source.is_empty(), "{name}");
         let parameters = (entry.parameters)();
 
@@ -374,10 +379,12 @@ mod tests {
         }
 
         for parameter in &parameters {
-            let set = |value| entry.build(&[(&parameter.name, value)]);
+            let set = |value| entry.build(&[&examples[..], &[(&*parameter.name, value)]].concat());
             assert!(parameter.meaning.len() > 20, "{name}: {}", parameter.name);
-            let default = entry.read(&parameter.name, &parameter.default).unwrap();
-            assert!(set(default).is_ok(), "{name}: the default of {}", parameter.name);
+            if !parameter.is_required() {
+                let default = entry.read(&parameter.name, &parameter.default).unwrap();
+                assert!(set(default).is_ok(), "{name}: the default of {}", parameter.name);
+            }
             let (inside, outside) = probes(&parameter.range);
             for value in inside {
                 assert!(set(value).is_ok(), "{name}: {} = {value}", parameter.name);

@@ -1,5 +1,7 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
+use std::borrow::Cow;
+
 use elephan_abi::{linux, registered};
 use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Algorithm as _, registry, slow_start};
@@ -7,7 +9,7 @@ use elephan_tcp::{AfterIdle, Config, Profile};
 use elephan_units::entry::{self, Parameter, Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, OneOf, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeSeed, MapAccess};
+use serde::de::{DeserializeSeed, Error as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
@@ -141,6 +143,14 @@ fn read<'de, A: MapAccess<'de>>(name: &str, found: Found, mut parameters: A) -> 
         let setting = parameters.next_value_seed(Asked { declared: &declared, parameter: &key })?;
         settings.push((key, setting));
     }
+    for parameter in &declared {
+        if let Cow::Borrowed(required) = parameter.name
+            && parameter.is_required()
+            && settings.iter().all(|(key, _)| key != required)
+        {
+            return Err(A::Error::missing_field(required));
+        }
+    }
     Ok(Cc { name, settings })
 }
 
@@ -189,8 +199,15 @@ fn algorithm_schema(kind: &str) -> Schema {
 
 fn schema(kind: &str, known: &[Entry]) -> Schema {
     let table = |entry: &Entry| {
-        let parameters = (entry.parameters)().into_iter();
-        entry.table(parameters.map(|parameter| (parameter.name.to_string(), parameter.schema())).collect())
+        let declared = (entry.parameters)();
+        let required = declared.iter().filter(|parameter| parameter.is_required());
+        let required: Vec<Json> = required.map(|parameter| json!(parameter.name)).collect();
+        let properties = declared.iter().map(|parameter| (parameter.name.to_string(), parameter.schema()));
+        let mut table = entry.table(properties.collect());
+        if let Some(Json::Array(all)) = table.get_mut("required") {
+            all.extend(required);
+        }
+        table
     };
     choice_schema(kind, &known.iter().map(table).collect::<Vec<_>>())
 }

@@ -39,10 +39,18 @@ pub struct Parameter {
     pub meaning: Cow<'static, str>,
     /// The unit of a number; empty for a ratio or a count, and for a value that is not a number.
     pub unit: Cow<'static, str>,
-    /// Its published value; a word if it has none.
+    /// Its published value; [`REQUIRED`] or another word if it has none.
     pub default: Json,
     /// Its allowed values.
     pub range: Range,
+}
+
+/// The default of a parameter that has to be set.
+const REQUIRED: &str = "required";
+
+/// The default of a parameter with this published value.
+pub fn default_of(published: Option<Value>) -> Json {
+    published.map_or_else(|| json!(REQUIRED), Json::from)
 }
 
 /// The value of a parameter.
@@ -123,6 +131,16 @@ impl<M> Entry<M> {
 }
 
 impl<T> Entry<Make<T>> {
+    /// A value in range for each parameter that must be set.
+    pub fn examples(&self) -> Vec<(&'static str, Value)> {
+        let required = (self.parameters)().into_iter().filter(Parameter::is_required);
+        let example = |parameter: Parameter| match (parameter.name, parameter.range) {
+            (Cow::Borrowed(name), Range::Number { low, .. }) => Some((name, Value::Number(low))),
+            _ => None,
+        };
+        required.filter_map(example).collect()
+    }
+
     /// Constructs it with its published parameters, except for those in `settings`. A mistake has the
     /// parameter's name as its key.
     pub fn build(&self, settings: &[(&str, Value)]) -> Result<T, Mistake> {
@@ -133,7 +151,9 @@ impl<T> Entry<Make<T>> {
 /// The JSON Schema of a choice among tables that [`Entry::table`] made: a name, or one of them. `kind` says
 /// what is chosen, with its article.
 pub fn choice_schema(kind: &str, tables: &[Json]) -> Schema {
-    let names: Vec<&Json> = tables.iter().map(|table| &table["properties"]["name"]["const"]).collect();
+    // A name alone gives no value to a parameter that must have one.
+    let alone = tables.iter().filter(|table| table["required"] == json!(["name"]));
+    let names: Vec<&Json> = alone.map(|table| &table["properties"]["name"]["const"]).collect();
     json_schema!({
         "description": format!("The name of {kind}, or a table with it and parameters"),
         "anyOf": [{ "enum": names }, { "oneOf": tables }],
@@ -167,7 +187,7 @@ impl Parameter {
             |name: &str| root["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name));
         let parameter = |(name, schema): (&String, &Json)| {
             let default = match &schema["default"] {
-                Json::Null if required(name) => json!("required"),
+                Json::Null if required(name) => json!(REQUIRED),
                 Json::Null => json!(unset),
                 default => default.clone(),
             };
@@ -182,6 +202,11 @@ impl Parameter {
             }
         };
         root["properties"].as_object().into_iter().flatten().map(parameter).collect()
+    }
+
+    /// Whether it has no published value, and a scenario must give one.
+    pub fn is_required(&self) -> bool {
+        self.default == REQUIRED
     }
 
     /// The JSON Schema of its values.
@@ -199,7 +224,9 @@ impl Parameter {
             Range::Other(_) => json!({}),
         };
         schema["description"] = json!(self.meaning.trim());
-        schema["default"] = self.default.clone();
+        if !self.is_required() {
+            schema["default"] = self.default.clone();
+        }
         if !self.unit.is_empty() {
             schema["unit"] = json!(self.unit);
         }

@@ -82,7 +82,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// The variables of the slow start of this entry.
 pub fn variables(entry: &Entry) -> Vec<&'static Variable> {
     let mut all = Vec::new();
-    if let Ok(start) = entry.build(&[]) {
+    if let Ok(start) = entry.build(&entry.examples()) {
         start.variables(&mut |variable, _| all.push(variable));
     }
     all
