@@ -3,6 +3,7 @@
 pub(crate) mod hystart;
 mod hystart_plus_plus;
 mod limited;
+mod search;
 
 use elephan_units::entry::Make;
 
@@ -13,6 +14,7 @@ use crate::variable::{Tell, Variable};
 use hystart::HyStart;
 use hystart_plus_plus::HyStartPlusPlus;
 use limited::Limited;
+use search::Search;
 
 /// A slow start.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub enum SlowStart {
     HyStart(Box<HyStart>),
     /// Slows down, and ends, when the round-trip time rises (RFC 9406).
     HyStartPlusPlus(Box<HyStartPlusPlus>),
+    /// Ends when what is delivered no longer doubles in a round trip (draft-chung-ietf-ccwg-00).
+    Search(Box<Search>),
 }
 
 parameters! {
@@ -72,6 +76,14 @@ pub const ALL: &[Entry] = &[
             Ok(SlowStart::HyStartPlusPlus(Box::new(HyStartPlusPlus::new(Parameters::with(settings)?))))
         },
     },
+    Entry {
+        name: "search",
+        title: "SEARCH",
+        source: "draft-chung-ietf-ccwg-00 (June 2024)",
+        implies: &[],
+        parameters: search::Parameters::all,
+        make: |settings| Ok(SlowStart::Search(Box::new(Search::new(Parameters::with(settings)?)))),
+    },
 ];
 
 /// The slow start called `name`.
@@ -98,6 +110,7 @@ impl SlowStart {
             Self::Limited(limited) => limited.grow(window, ack),
             Self::HyStart(hystart) => hystart.grow(ack),
             Self::HyStartPlusPlus(hystart) => hystart.grow(ack),
+            Self::Search(search) => search.grow(window, ack),
         }
     }
 
@@ -107,6 +120,7 @@ impl SlowStart {
             Self::Standard | Self::Limited(_) => {}
             Self::HyStart(hystart) => hystart.observe(window, ack, ack.min_rtt),
             Self::HyStartPlusPlus(hystart) => hystart.observe(ack),
+            Self::Search(search) => search.observe(window, ack),
         }
     }
 
@@ -128,6 +142,7 @@ impl SlowStart {
             Self::Standard | Self::Limited(_) => {}
             Self::HyStart(hystart) => hystart.on_congestion(cause),
             Self::HyStartPlusPlus(hystart) => hystart.finish(),
+            Self::Search(search) => search.on_congestion(cause),
         }
     }
 
@@ -137,6 +152,7 @@ impl SlowStart {
             Self::Standard | Self::Limited(_) => {}
             Self::HyStart(hystart) => hystart.variables(tell),
             Self::HyStartPlusPlus(hystart) => hystart.variables(tell),
+            Self::Search(search) => search.variables(tell),
         }
     }
 }

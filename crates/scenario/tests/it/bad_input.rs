@@ -219,7 +219,7 @@ fn each_mistake_has_its_sentence() {
         flow.1.cc.a = 2 => flow.1.cc.a: expected a number from 0 to 1, found 2
         flow.1.cc.gamma = 2 => flow.1.cc.gamma: expected one of the parameters a, b, lwnd
         flow.1.cc.a = fast => flow.1.cc.a: expected a number from 0 to 1, found "fast"
-        flow.0.slow_start = quick => flow.0.slow_start: expected one of standard, limited, hystart, hystart++, found "quick"
+        flow.0.slow_start = quick => flow.0.slow_start: expected one of standard, limited, hystart, hystart++, search, found "quick"
         flow.0.start = 20 s => flow.0.start: expected a start before the end at "10 s", found "20 s"
         flow.0.start = { uniform = ["5 s", "1 s"] } => flow.0.start.uniform: expected a latest start of "5 s" or later
         flow.0.start = { uniform = ["5 s"] } => flow.0.start.uniform: expected a list of 2, found a list of 1

@@ -49,7 +49,7 @@ const TRAFFIC: [&str; 6] = [
 const HOSTS: [&str; 3] =
     ["", "host = { data = \"20 us\", ack = \"50 us\" }", "host = { ack = \"1 ms\", max_backlog = 5 }"];
 
-const STARTS: [&str; 3] = ["standard", "hystart", "hystart++"];
+const STARTS: [&str; 4] = ["standard", "hystart", "hystart++", "search"];
 
 fn one_of(items: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(items)

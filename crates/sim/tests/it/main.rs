@@ -17,6 +17,7 @@ mod measuring;
 mod queues;
 mod regression;
 mod stacks;
+mod starts;
 mod steady_state;
 mod traces;
 mod variables;

@@ -168,7 +168,7 @@ proptest! {
         rate in 1u32..50,
         rtt in 1u32..100,
         buffer in 2u32..100,
-        slow_start in prop::sample::select(vec!["standard", "hystart", "hystart++"]),
+        slow_start in prop::sample::select(vec!["standard", "hystart", "hystart++", "search"]),
         size in prop::sample::select(vec!["", "size = \"60 kB\", transfers = \"repeat\","]),
         seed in any::<u32>(),
     ) {
