@@ -33,6 +33,16 @@ pub enum Quantisation {
     RoundDown,
 }
 
+impl Quantisation {
+    /// The window of at most so many segments.
+    fn floor(self, segments: f64) -> f64 {
+        match self {
+            Self::None => segments,
+            Self::RoundUp | Self::RoundDown => libm::floor(segments),
+        }
+    }
+}
+
 /// What an undo restores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -71,7 +81,7 @@ struct State {
     fraction: f64,
     /// If the last ACK let the window grow, by how much of a segment for each one acknowledged; otherwise zero.
     rate: f64,
-    /// The rate that a governor paces at, in bytes per second; zero: none.
+    /// The rate that a governor or the slow start paces at, in bytes per second; zero: none.
     pacing_rate: f64,
 }
 
@@ -141,6 +151,16 @@ impl Controller {
         self
     }
 
+    /// Whether the sender must be able to pace for the slow start.
+    pub fn paces_start(&self) -> bool {
+        self.state.slow_start.paces()
+    }
+
+    /// Whether the reduction that is in progress is one at once, whatever the sender's recovery is.
+    pub fn retreats(&self) -> bool {
+        self.state.slow_start.retreats()
+    }
+
     /// The sender paces: rules that exist because of bursts do not apply.
     pub fn pace(&mut self) {
         self.state.slow_start.pace();
@@ -180,7 +200,7 @@ impl Controller {
     pub fn variables(&self, tell: &mut Tell<'_>) {
         let State { algorithm, slow_start, .. } = &self.state;
         algorithm.variables(tell);
-        if !algorithm.has_slow_start() {
+        if !algorithm.has_slow_start() || slow_start.paces() {
             slow_start.variables(tell);
         }
     }
@@ -201,7 +221,7 @@ impl Controller {
         }
     }
 
-    /// The rate that the governor paces at, in bytes of payload per second; zero: none.
+    /// The rate that the governor or the slow start paces at, in bytes of payload per second; zero: none.
     #[inline]
     pub fn pacing_rate(&self) -> f64 {
         self.state.pacing_rate
@@ -241,9 +261,10 @@ impl Controller {
     /// more.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, segments: f64, ack: impl FnOnce() -> Ack) {
-        let State { window, algorithm, .. } = &mut self.state;
+        let State { window, algorithm, slow_start, .. } = &mut self.state;
         if self.quantisation == Quantisation::None
             && !window.in_slow_start()
+            && !slow_start.controls()
             && let Some(growth) = algorithm.increase_by_window(window, segments)
         {
             if segments > 0.0 {
@@ -258,9 +279,10 @@ impl Controller {
     pub fn on_ack(&mut self, ack: &Ack) {
         let State { window, algorithm, slow_start, .. } = &mut self.state;
         algorithm.observe(window, ack);
-        if ack.in_recovery() {
+        if slow_start.controls() && self.control(ack) || ack.in_recovery() {
             return;
         }
+        let State { window, algorithm, slow_start, .. } = &mut self.state;
         if window.in_slow_start() {
             slow_start.observe(window, ack);
             if ack.segments > 0.0 {
@@ -273,13 +295,28 @@ impl Controller {
         }
     }
 
+    /// An ACK of a connection whose slow start controls the windows; returns whether they may not grow.
+    #[cold]
+    fn control(&mut self, ack: &Ack) -> bool {
+        let mut window = self.state.window;
+        let holds = self.state.slow_start.control(&mut window, ack);
+        if window.cwnd != self.state.window.cwnd {
+            window.cwnd = self.quantisation.floor(window.cwnd).max(LOSS_WINDOW);
+            self.state.fraction = 0.0;
+        }
+        window.ssthresh = window.ssthresh.max(MIN_SSTHRESH);
+        self.state.window = window;
+        self.state.pacing_rate = self.state.slow_start.pacing_rate();
+        holds
+    }
+
     /// [`Controller::on_ack`] of a sender that may be rate-limited and has had `max_flight` segments in flight: the window grows to limit(maxFS) at
     /// most, what the transmission of a window of that size would make of it (draft-ietf-ccwg-ratelimited-increase-10, section 3). The rule
     /// limits increases only.
     pub fn on_rate_limited_ack(&mut self, ack: &Ack, max_flight: f64) {
         let (cwnd, starts) = (self.cwnd(), self.in_slow_start());
         self.on_ack(ack);
-        if self.cwnd() <= max_flight.max(cwnd) {
+        if self.cwnd() <= max_flight.max(cwnd) || self.state.slow_start.has_jumped() {
             return;
         }
         let increase = if starts {
@@ -348,8 +385,9 @@ impl Controller {
     /// A congestion event; the caller ensures that there is only one for each window of data.
     pub fn on_congestion(&mut self, event: &Congestion) {
         self.remember();
-        let State { window, algorithm, slow_start, fraction, .. } = &mut self.state;
-        slow_start.on_congestion(event.cause);
+        let State { window, algorithm, slow_start, fraction, pacing_rate, .. } = &mut self.state;
+        let most = slow_start.on_congestion(event);
+        *pacing_rate = slow_start.pacing_rate();
         let mut target = algorithm.decrease(window, event);
         if self.abe
             && event.cause == Cause::Ecn
@@ -362,6 +400,7 @@ impl Controller {
             Quantisation::RoundUp => libm::ceil(target),
             Quantisation::RoundDown => libm::floor(target),
         };
+        let target = most.map_or(target, |most| target.min(self.quantisation.floor(most)));
         *fraction = 0.0;
         // `max` also turns a NaN into the smallest threshold.
         window.ssthresh = target.max(MIN_SSTHRESH);
@@ -400,10 +439,7 @@ impl Controller {
 
     /// Reduces `cwnd` to `segments` if it is larger: congestion window moderation and validation.
     pub fn moderate(&mut self, segments: f64) {
-        let segments = match self.quantisation {
-            Quantisation::None => segments,
-            Quantisation::RoundUp | Quantisation::RoundDown => libm::floor(segments),
-        };
+        let segments = self.quantisation.floor(segments);
         if segments < self.state.window.cwnd {
             self.state.window.cwnd = segments.max(LOSS_WINDOW);
             self.state.fraction = 0.0;
@@ -412,10 +448,7 @@ impl Controller {
 
     /// Sets the threshold to `segments`, and the window with it: a reduction whose size the sender determines (RFC 7661, section 4.4.1).
     pub fn restrict(&mut self, segments: f64) {
-        let segments = match self.quantisation {
-            Quantisation::None => segments,
-            Quantisation::RoundUp | Quantisation::RoundDown => libm::floor(segments),
-        };
+        let segments = self.quantisation.floor(segments);
         let window = &mut self.state.window;
         window.ssthresh = segments.max(MIN_SSTHRESH);
         window.cwnd = segments.max(LOSS_WINDOW);

@@ -88,9 +88,11 @@ impl History {
         self.starting(10.0)
     }
 
-    /// With this slow start.
+    /// With this slow start. Careful Resume has saved a window of 300 segments at 100 ms.
     pub fn slow_start(mut self, name: &str) -> Self {
-        self.slow_start = slow_start::find(name).expect(name).build(&[]).expect("no settings");
+        let saved = [("saved_cwnd", Value::Number(300.0)), ("saved_rtt", Value::Number(0.1))];
+        let settings: &[_] = if name == "careful-resume" { &saved } else { &[] };
+        self.slow_start = slow_start::find(name).expect(name).build(settings).expect("settings in range");
         self.starting(10.0)
     }
 

@@ -58,7 +58,7 @@ impl Algorithm {
             );
             mistakes.push(Mistake::new("abe", expected, true));
         }
-        let governs = built.is_none_or(|algorithm| matches!(algorithm, AnyAlgorithm::Governor(_)));
+        let governs = self.governs();
         if tcp.after_idle == AfterIdle::Validate && governs {
             let expected = format!("restart, decay or keep, because {name} sets its window itself");
             mistakes.push(Mistake::new("after_idle", expected, "\"validate\""));
@@ -68,6 +68,12 @@ impl Algorithm {
             mistakes.push(Mistake::new("rate_limited_increase", expected, true));
         }
         mistakes
+    }
+
+    /// Whether it sets its window itself.
+    fn governs(&self) -> bool {
+        let built = registry::find(self.0.name).and_then(|entry| entry.build(&self.0.settings()).ok());
+        built.is_none_or(|algorithm| matches!(algorithm, AnyAlgorithm::Governor(_)))
     }
 
     /// Keys of `tcp` that the name implies, and their words.
@@ -81,6 +87,12 @@ impl Algorithm {
 pub struct SlowStart(pub Cc);
 
 impl SlowStart {
+    /// What is expected in place of it for this algorithm, if that would ignore it.
+    pub(crate) fn refused_by(&self, cc: &Algorithm) -> Option<String> {
+        (self.0.name == "careful-resume" && cc.governs())
+            .then(|| format!("another, because {} sets its window itself", registered::short(cc.0.name)))
+    }
+
     /// The slow start of an algorithm on a stack: that of the file, or HyStart for CUBIC on Linux 6, if the file has none. There the train of
     /// ACKs of a sender that paces may be as long as a whole round trip (net/ipv4/tcp_cubic.c, `hystart_update`).
     pub(crate) fn of(&self, cc: &Algorithm, tcp: &Config) -> Cc {

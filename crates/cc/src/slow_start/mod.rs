@@ -1,5 +1,6 @@
 //! How the window grows below `ssthresh`: selected independently of the algorithm.
 
+mod careful_resume;
 pub(crate) mod hystart;
 mod hystart_plus_plus;
 mod limited;
@@ -7,10 +8,11 @@ mod search;
 
 use elephan_units::entry::Make;
 
-use crate::algorithm::{Ack, Cause, Start, Window};
+use crate::algorithm::{Ack, Congestion, Start, Window};
 use crate::parameter::{Parameters, parameters};
 use crate::variable::{Tell, Variable};
 
+use careful_resume::CarefulResume;
 use hystart::HyStart;
 use hystart_plus_plus::HyStartPlusPlus;
 use limited::Limited;
@@ -30,6 +32,8 @@ pub enum SlowStart {
     HyStartPlusPlus(Box<HyStartPlusPlus>),
     /// Ends when what is delivered no longer doubles in a round trip (draft-chung-ietf-ccwg-00).
     Search(Box<Search>),
+    /// Jumps to half of the window of an earlier connection (RFC 9959).
+    CarefulResume(Box<CarefulResume>),
 }
 
 parameters! {
@@ -84,6 +88,16 @@ pub const ALL: &[Entry] = &[
         parameters: search::Parameters::all,
         make: |settings| Ok(SlowStart::Search(Box::new(Search::new(Parameters::with(settings)?)))),
     },
+    Entry {
+        name: "careful-resume",
+        title: "Careful Resume",
+        source: "RFC 9959",
+        implies: &[],
+        parameters: careful_resume::Parameters::all,
+        make: |settings| {
+            Ok(SlowStart::CarefulResume(Box::new(CarefulResume::new(Parameters::with(settings)?))))
+        },
+    },
 ];
 
 /// The slow start called `name`.
@@ -106,7 +120,7 @@ impl SlowStart {
     /// The caller ensures that the window does not exceed `ssthresh`.
     pub fn grow(&mut self, window: &Window, ack: &Ack) -> Start {
         match self {
-            Self::Standard => Start { growth: ack.segments, ends: false },
+            Self::Standard | Self::CarefulResume(_) => Start { growth: ack.segments, ends: false },
             Self::Limited(limited) => limited.grow(window, ack),
             Self::HyStart(hystart) => hystart.grow(ack),
             Self::HyStartPlusPlus(hystart) => hystart.grow(ack),
@@ -117,7 +131,7 @@ impl SlowStart {
     /// Called for every ACK below `ssthresh` before [`SlowStart::grow`], whether the window grows or not.
     pub fn observe(&mut self, window: &Window, ack: &Ack) {
         match self {
-            Self::Standard | Self::Limited(_) => {}
+            Self::Standard | Self::Limited(_) | Self::CarefulResume(_) => {}
             Self::HyStart(hystart) => hystart.observe(window, ack, ack.min_rtt),
             Self::HyStartPlusPlus(hystart) => hystart.observe(ack),
             Self::Search(search) => search.observe(window, ack),
@@ -136,14 +150,48 @@ impl SlowStart {
         matches!(self, Self::HyStartPlusPlus(hystart) if hystart.is_first())
     }
 
-    /// A congestion event: the first slow start is over.
-    pub fn on_congestion(&mut self, cause: Cause) {
+    /// Whether it is to be asked at every ACK, in any state of the sender and beyond `ssthresh`, what the windows are.
+    #[inline]
+    pub fn controls(&self) -> bool {
+        matches!(self, Self::CarefulResume(resume) if resume.is_active())
+    }
+
+    /// Called for every ACK before anything else where it [`controls`](Self::controls): may set the windows. Returns whether the window may
+    /// not grow at this ACK.
+    pub fn control(&mut self, window: &mut Window, ack: &Ack) -> bool {
+        if let Self::CarefulResume(resume) = self { resume.control(window, ack) } else { false }
+    }
+
+    /// Whether the sender must be able to pace.
+    pub fn paces(&self) -> bool {
+        matches!(self, Self::CarefulResume(_))
+    }
+
+    /// The rate at which the sender must pace now, in bytes of payload per second; zero: none.
+    pub fn pacing_rate(&self) -> f64 {
+        if let Self::CarefulResume(resume) = self { resume.pacing_rate() } else { 0.0 }
+    }
+
+    /// Whether the window is one that it has jumped to, and that no growth led to.
+    pub fn has_jumped(&self) -> bool {
+        matches!(self, Self::CarefulResume(resume) if resume.has_jumped())
+    }
+
+    /// Whether the reduction that is in progress is one at once, whatever the sender's recovery is.
+    pub fn retreats(&self) -> bool {
+        matches!(self, Self::CarefulResume(resume) if resume.retreats())
+    }
+
+    /// A congestion event: the first slow start is over. Returns the window that the event leaves at most, in segments, if it says so.
+    pub fn on_congestion(&mut self, event: &Congestion) -> Option<f64> {
         match self {
             Self::Standard | Self::Limited(_) => {}
-            Self::HyStart(hystart) => hystart.on_congestion(cause),
+            Self::HyStart(hystart) => hystart.on_congestion(event.cause),
             Self::HyStartPlusPlus(hystart) => hystart.finish(),
-            Self::Search(search) => search.on_congestion(cause),
+            Self::Search(search) => search.on_congestion(event.cause),
+            Self::CarefulResume(resume) => return resume.on_congestion(event),
         }
+        None
     }
 
     /// Tells its variables: the state that a trace records.
@@ -153,6 +201,7 @@ impl SlowStart {
             Self::HyStart(hystart) => hystart.variables(tell),
             Self::HyStartPlusPlus(hystart) => hystart.variables(tell),
             Self::Search(search) => search.variables(tell),
+            Self::CarefulResume(resume) => resume.variables(tell),
         }
     }
 }

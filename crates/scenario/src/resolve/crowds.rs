@@ -21,6 +21,9 @@ impl Scenario {
             let placed = topology.place(&common.place, common.count, &key, name, network);
             let (cc, slow_start, tcp) = file.sender();
             let tcp = self.stack(cc, tcp, &key, network);
+            if let Some(expected) = slow_start.refused_by(cc) {
+                network.wrong(format!("{key}.slow_start"), expected, format!("\"{}\"", slow_start.0.name));
+            }
             let start = start(file, &key, network);
             let start = self.start(start, common.stop, &key, network);
             let members = members(file, &key, network);

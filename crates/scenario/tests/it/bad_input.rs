@@ -187,6 +187,19 @@ fn algorithms_from_outside_are_named_when_they_are_registered() {
 }
 
 #[test]
+fn careful_resume_is_not_for_an_algorithm_that_sets_its_window_itself() {
+    let text = GOOD.replace("cc = \"reno\"", "cc = \"bbr\"");
+    let error = error_of(
+        &text,
+        "flow.0.slow_start",
+        "{ name = \"careful-resume\", saved_cwnd = 800, saved_rtt = 0.1 }",
+    );
+    let expected =
+        "flow.0.slow_start: expected another, because bbr sets its window itself, found \"careful-resume\"";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn each_mistake_has_its_sentence() {
     each_has_its_message(
         GOOD,
@@ -219,7 +232,10 @@ fn each_mistake_has_its_sentence() {
         flow.1.cc.a = 2 => flow.1.cc.a: expected a number from 0 to 1, found 2
         flow.1.cc.gamma = 2 => flow.1.cc.gamma: expected one of the parameters a, b, lwnd
         flow.1.cc.a = fast => flow.1.cc.a: expected a number from 0 to 1, found "fast"
-        flow.0.slow_start = quick => flow.0.slow_start: expected one of standard, limited, hystart, hystart++, search, found "quick"
+        flow.0.slow_start = quick => flow.0.slow_start: expected one of standard, limited, hystart, hystart++, search, careful-resume, found "quick"
+        flow.0.slow_start = careful-resume => flow.0.slow_start.saved_cwnd: expected a value, found nothing
+        flow.0.slow_start = { name = "careful-resume", saved_cwnd = 800 } => flow.0.slow_start.saved_rtt: expected a value, found nothing
+        flow.0.slow_start = { name = "careful-resume", saved_cwnd = 0, saved_rtt = 0.1 } => flow.0.slow_start.saved_cwnd: expected a number from 1
         flow.0.start = 20 s => flow.0.start: expected a start before the end at "10 s", found "20 s"
         flow.0.start = { uniform = ["5 s", "1 s"] } => flow.0.start.uniform: expected a latest start of "5 s" or later
         flow.0.start = { uniform = ["5 s"] } => flow.0.start.uniform: expected a list of 2, found a list of 1

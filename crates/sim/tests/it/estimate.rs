@@ -49,7 +49,13 @@ const TRAFFIC: [&str; 6] = [
 const HOSTS: [&str; 3] =
     ["", "host = { data = \"20 us\", ack = \"50 us\" }", "host = { ack = \"1 ms\", max_backlog = 5 }"];
 
-const STARTS: [&str; 4] = ["standard", "hystart", "hystart++", "search"];
+const STARTS: [&str; 5] = [
+    "\"standard\"",
+    "\"hystart\"",
+    "\"hystart++\"",
+    "\"search\"",
+    "{ name = \"careful-resume\", saved_cwnd = 300, saved_rtt = 0.05 }",
+];
 
 fn one_of(items: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(items)
@@ -75,7 +81,9 @@ fn scenario() -> impl Strategy<Value = String> {
             let flows: Vec<String> = flows
                 .into_iter()
                 .map(|(cc, slow_start, demand, own_rtt, start)| {
-                    format!("{{ cc = \"{cc}\", slow_start = \"{slow_start}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
+                    // BBR sets its window itself.
+                    let slow_start = if cc == "bbr" { STARTS[0] } else { slow_start };
+                    format!("{{ cc = \"{cc}\", slow_start = {slow_start}, {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
                 })
                 .collect();
             let changes = if changes {

@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use crate::common::{outcome, plan};
 
 /// A flow at a time: its variables by name, and the names of the values of those that are discrete.
-type Snapshot = (f64, BTreeMap<&'static str, (f64, Option<&'static str>)>);
+pub type Snapshot = (f64, BTreeMap<&'static str, (f64, Option<&'static str>)>);
 
 /// The snapshots of a flow, in order.
-fn snapshots(trace: &VariableTrace, flow: u32) -> Vec<Snapshot> {
+pub fn snapshots(trace: &VariableTrace, flow: u32) -> Vec<Snapshot> {
     let [names, values] = registry::vocabulary();
     let mut found: Vec<Snapshot> = Vec::new();
     for row in (0..trace.rows()).filter(|&row| trace.flow[row] == flow) {

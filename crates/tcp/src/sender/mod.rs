@@ -201,7 +201,8 @@ impl Sender {
             Some(Pacer::new(config))
         } else {
             // Segments that are paced are sent one by one, as those have to be that are sampled.
-            (governor.is_some_and(Governor::needs_rate) || validates).then_some(Pacer::AT_ONCE)
+            (governor.is_some_and(Governor::needs_rate) || validates || controller.paces_start())
+                .then_some(Pacer::AT_ONCE)
         };
         let mut board = Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack));
         if governor.is_some_and(Governor::needs_rate) {

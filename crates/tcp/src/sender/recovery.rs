@@ -61,7 +61,7 @@ impl Sender {
             }
             Phase::Sack(recovery) if unanswered && self.settings.reduce_again => {
                 self.reduce(Cause::Loss, before.una, counters, now);
-                self.phase = Phase::Sack(recovery.reduced(next, reduction, before.pipe));
+                self.phase = Phase::Sack(recovery.reduced(next, self.reduction(reduction), before.pipe));
             }
             Phase::Restart { .. } if unanswered => {
                 let flight =
@@ -95,8 +95,15 @@ impl Sender {
         lost.is_some() || lost_again.is_some()
     }
 
+    /// How the window is reduced: as `usual`, or at once in the Safe Retreat of Careful Resume, for which a gradual reduction is not
+    /// appropriate (RFC 9959, section 4.5).
+    fn reduction(&self, usual: WindowReduction) -> WindowReduction {
+        if self.controller.retreats() { WindowReduction::AtOnce } else { usual }
+    }
+
     /// A recovery that begins now; `cwnd` is the window before its reduction.
     fn recovery(&self, reduction: WindowReduction, cwnd: f64, before: Before) -> SackRecovery {
+        let reduction = self.reduction(reduction);
         let flight = match reduction {
             // Linux (`tcp_init_cwnd_reduction`): RecoverFS is the window.
             WindowReduction::Prr if self.settings.halves_cwnd => self.bytes(cwnd),
@@ -217,7 +224,7 @@ impl Sender {
         let cwnd = self.controller.cwnd();
         self.reduce(Cause::Ecn, una, counters, now);
         if let Repair::Sack { reduction, .. } = self.settings.repair
-            && reduction != WindowReduction::AtOnce
+            && self.reduction(reduction) != WindowReduction::AtOnce
             && self.phase.is_open()
             && una < self.space.next
         {
