@@ -95,6 +95,14 @@ def _start(start: Any, end_s: float) -> tuple[float, float]:
     )
 
 
+def _times_s(event: Mapping[str, Any], end_s: float) -> Iterator[float]:
+    """When an event is."""
+    at_s, every_s = (_core.seconds(text) for text in (event["at"], event.get("every", "0 s")))
+    yield at_s
+    for number in range(1, int((end_s - at_s) / every_s) + 1 if every_s else 0):
+        yield at_s + number * every_s
+
+
 def _timeline(document: Mapping[str, Any]) -> str:
     """The traffic over time: a bar for each flow, pale where its start is random, and a line for each change of a link."""
     rows, end_s = list(_rows(document)), _core.seconds(document["duration"])
@@ -116,8 +124,7 @@ def _timeline(document: Mapping[str, Any]) -> str:
             )
         wide = max(x(stop_s) - x(late_s), 0.0)
         parts.append(f'<rect x="{x(late_s)}" y="{y}" width="{wide:.1f}" height="12" fill="#0072B2"/>')
-    for event in document.get("event", []):
-        place = x(_core.seconds(event["at"]))
+    for place in dict.fromkeys(x(at_s) for event in document.get("event", []) for at_s in _times_s(event, end_s)):
         parts.append(f'<path d="M{place} 0V{bottom}" stroke="#D55E00" stroke-dasharray="3 2"/>')
     parts.append(f'<path d="M{LEFT} {bottom}H{RIGHT}" stroke="{GREY}"/>')
     for share, side in ((0, "start"), (0.5, "middle"), (1, "end")):

@@ -545,11 +545,9 @@ impl<'p> Estimator<'p> {
         let highest =
             self.plan.changes.iter().filter(|change| change.link == link).max_by_key(|change| change.rate);
         if let Some(change) = highest.filter(|change| change.rate > config.rate)
-            && let Some(event) = self
-                .scenario
-                .event
-                .iter()
-                .position(|event| event.rate == change.rate && event.at == change.at)
+            && let Some(event) = self.scenario.event.iter().position(|event| {
+                event.rate == change.rate && event.link == self.plan.links[link as usize].name
+            })
         {
             return format!("event.{event}.rate");
         }

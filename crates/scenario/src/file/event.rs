@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct EventFile {
     /// Time of the change.
     pub at: Time,
+    /// The change is made again each time this has passed, until the run ends: with another event, a route that flaps. None means once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Time>,
     /// The link: `bottleneck`, `bottleneck.reverse`, or the name of a `link`.
     pub link: String,
     /// New rate; the packet in service keeps the old one.

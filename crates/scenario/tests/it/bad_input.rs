@@ -410,10 +410,42 @@ fn events_have_theirs() {
         event.0.weights = { af = -1 } => event.weights: expected a number of 0 or more, found -1 at "5 s"
         event.0.weights = {} => event.0: expected one of rate, delay, loss, weights, up, found none
         path.buffer = 1 packet => path.buffer: expected room for at least one packet of each of 2 classes, found "1 packets"
+        event.0.every = 0 s => event.0.every: expected a time above zero, with at most 200000 changes of all events, found "0 s"
+        event.0.every = 20 us => event.0.every: expected a time above zero, with at most 200000 changes of all events, found "20 us"
+        event.0.every = often => event.0.every: expected a time such as "82 ms", found "often"
         event.0.up = no => event.0.up: expected true or false, found "no"
         event.0.link = bottleneck.reverse => event.0.weights: expected no weights, since "bottleneck.reverse" has no classes, found "af"
     "#,
     );
+}
+
+#[test]
+fn events_that_repeat_contradict_no_other() {
+    // 2, 4, 6, 8 and 10 s, and 4, 7 and 10 s.
+    let two = |first: &str, second: &str| {
+        let event =
+            |at: &str, event: &str| format!("[[event]]\nat = \"{at}\"\nlink = \"bottleneck\"\n{event}\n");
+        let text = format!("{GOOD}{}{}", event("2 s", first), event("4 s", second));
+        error_of(&text, "name", "good")
+    };
+    let (every_2, every_3) = ("every = \"2 s\"", "every = \"3 s\"");
+    let (slow, fast) = ("rate = \"1 Mbit/s\"", "rate = \"2 Mbit/s\"");
+    let wrong = "event.1.rate: expected no rate when event.0 changes it, found both at \"4 s\"";
+    for (first, second, expected) in [
+        (format!("{every_2}\n{slow}"), format!("{every_3}\n{fast}"), wrong),
+        (format!("{every_2}\n{slow}"), fast.to_owned(), wrong),
+        (slow.to_owned(), format!("{every_3}\n{fast}"), "no error"),
+        (format!("{every_2}\n{slow}"), format!("{every_3}\n{slow}"), "no error"),
+        (format!("{every_2}\n{slow}"), format!("{every_3}\ndelay = \"1 ms\""), "no error"),
+        (
+            format!("{every_2}\nup = false"),
+            format!("{every_3}\nup = true"),
+            "event.1.up: expected no up when event.0 changes it, found both at \"4 s\"",
+        ),
+    ] {
+        let found = two(&first, &second);
+        assert!(found.contains(expected), "{first} {second}: {found}");
+    }
 }
 
 #[test]

@@ -110,3 +110,57 @@ fn a_sender_whose_marks_are_cleared_fills_the_buffer() {
         );
     }
 }
+
+/// A bottleneck that takes 1 ms for a datagram, and 10 ms of delay: on one link, or on two.
+const PATH: &str = r#"path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "100 packets" }"#;
+const TWO_LINKS: &str = r#"link = [
+    { name = "bottleneck", from = "a", to = "b", rate = "10 Mbit/s", delay = "0 s", buffer = "100 packets" },
+    { name = "way", from = "b", to = "c", delay = "10 ms" },
+]"#;
+
+/// When datagrams that are sent every 10 ms arrive, ms, rounded to microseconds; and how many the bottleneck drops.
+fn arrivals(links: &str, events: &str) -> (Vec<f64>, u64) {
+    let ends = if links == TWO_LINKS { r#", from = "a", to = "c""# } else { "" };
+    let outcome = outcome(&format!(
+        "duration = \"200 ms\"\ntrace = {{ events = true }}\n{links}\n\
+         cbr = [{{ rate = \"1 Mbit/s\", packet = \"1250 B\", start = \"1 ms\"{ends} }}]\nevent = [{events}]"
+    ));
+    let events = &outcome.events;
+    let rows = (0..events.time_s.len()).filter(|&row| events.kind[row] == EventKind::Receive as u8);
+    let times = rows.map(|row| (events.time_s[row] * 1e6).round() / 1e3).collect();
+    (times, outcome.summary.links[0].dropped)
+}
+
+#[test]
+fn a_route_flaps_as_often_as_it_says() {
+    // Sent at 1, 11, 21 ms ...; 1 ms of service and 10 ms of delay later they arrive.
+    let (still, dropped) = arrivals(PATH, "");
+    assert_eq!((&still[..3], dropped), (&[12.0, 22.0, 32.0][..], 0));
+    // At 50 and 130 ms the route is longer by 25 ms, and half as fast; at 90 and 170 ms it is the first again.
+    let flap = r#"{ at = "50 ms", every = "80 ms", link = "bottleneck", rate = "5 Mbit/s", delay = "35 ms" },
+        { at = "90 ms", every = "80 ms", link = "bottleneck", rate = "10 Mbit/s", delay = "10 ms" }"#;
+    let (times, dropped) = arrivals(PATH, flap);
+    // What was on the longer route when the route became shorter is overtaken: at 102 ms that of 91 ms arrives, at 108 ms that of 71 ms.
+    let expected = [
+        12.0, 22.0, 32.0, 42.0, 52.0, // the first route
+        88.0, 98.0, 102.0, 108.0, 112.0, 118.0, 122.0,
+        132.0, // those of 51, 61, 91, 71, 101, 81, 111 and 121 ms
+        168.0, 178.0, 182.0, 188.0, 192.0, 198.0, // the same 80 ms later, until the run ends
+    ];
+    assert_eq!((times.as_slice(), dropped), (&expected[..], 0));
+}
+
+#[test]
+fn an_outage_of_a_route_drops_what_is_on_the_link_and_not_what_is_past_it() {
+    let outage = r#"{ at = "50 ms", every = "100 ms", link = "bottleneck", up = false },
+        { at = "70 ms", every = "100 ms", link = "bottleneck", up = true }"#;
+    // That of 41 ms is on the wire, and those of 51 and 61 ms come meanwhile.
+    let (times, dropped) = arrivals(PATH, outage);
+    let expected = [12.0, 22.0, 32.0, 42.0, 82.0, 92.0, 102.0, 112.0, 122.0, 132.0, 142.0, 182.0, 192.0];
+    assert_eq!((times.as_slice(), dropped), (&expected[..], 6));
+    // That of 41 ms is on the second link.
+    let (times, dropped) = arrivals(TWO_LINKS, outage);
+    let expected =
+        [12.0, 22.0, 32.0, 42.0, 52.0, 82.0, 92.0, 102.0, 112.0, 122.0, 132.0, 142.0, 152.0, 182.0, 192.0];
+    assert_eq!((times.as_slice(), dropped), (&expected[..], 4));
+}

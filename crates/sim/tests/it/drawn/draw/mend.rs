@@ -32,6 +32,9 @@ impl Draw {
             if self.chance(0.9) {
                 event["at"] = time(self.duration * self.below(9) as f64 / 8.0);
             }
+            if event.get("every").is_some() && self.chance(0.9) {
+                event["every"] = time(self.duration / (1 + self.below(12)) as f64);
+            }
         }
         if let Some(pcap) = document.get_mut("trace").and_then(|trace| trace.get_mut("pcap")) {
             *pcap = json!([self.pick(&links)]);
