@@ -1,8 +1,9 @@
-"""Figures that are computed from others: of a flow, of its samples, and of a run against another one."""
+"""Figures that are computed from others: of a flow, of its samples, of transfers, and of a run against another one."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -121,6 +122,66 @@ DERIVED = {
             "lower",
             1.0,
         ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class OfTransfers:
+    """A figure of the transfers of flows and crowds, by their numbers in tables: its unit, and which values are better."""
+
+    name: str
+    read: Callable[[Run, Sequence[int]], float | None]
+    unit: str
+    better: Literal["higher", "lower"]
+
+
+def _quartile(quartile: int, run: Run, members: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of the transfers of a quartile of size, 1 to 4, and how long each took, in s: infinite if it did not end.
+
+    They are those that began in the measuring window. The quartiles are of all of these, so that a run with the same
+    transfers has the same ones, whatever it finishes (draft-irtf-iccrg-tcpeval-01, section 6.1.3.1).
+    """
+    table = run.table("transfers", ["flow", "start_s", "end_s", "bytes"])
+    if table.num_rows == 0:
+        return np.array([]), np.array([])
+    start_s, end_s, size = (np.asarray(table[name].to_numpy(), float) for name in ("start_s", "end_s", "bytes"))
+    begun = (start_s >= run.summary.from_s) & (start_s < run.summary.to_s)
+    of_it = begun & np.isin(np.asarray(table["flow"].to_numpy()), list(members))
+    if not of_it.any():
+        return np.array([]), np.array([])
+    took_s = np.where(np.isfinite(end_s), end_s - start_s, math.inf)[of_it]
+    size = size[of_it]
+    edges = np.quantile(size, (0.25, 0.5, 0.75))
+    chosen = np.searchsorted(edges, size) == quartile - 1
+    return size[chosen], took_s[chosen]
+
+
+def _completion(quartile: int, run: Run, members: Sequence[int]) -> float | None:
+    _, took_s = _quartile(quartile, run, members)
+    ended = np.isfinite(took_s)
+    return float(took_s[ended].mean()) if ended.any() else None
+
+
+def _goodput(quartile: int, run: Run, members: Sequence[int]) -> float | None:
+    size, took_s = _quartile(quartile, run, members)
+    ended = np.isfinite(took_s)
+    return float(8 * size[ended].sum() / took_s[ended].sum()) if took_s[ended].sum() > 0 else None
+
+
+def _finished(quartile: int, run: Run, members: Sequence[int]) -> float | None:
+    _, took_s = _quartile(quartile, run, members)
+    return float(np.isfinite(took_s).mean()) if len(took_s) else None
+
+
+# Gain and loss by quartile are ratios of these to a run of only standard TCP (draft-irtf-iccrg-tcpeval-01, section 6.1.3).
+OF_TRANSFERS = {
+    one.name: one
+    for quartile in (1, 2, 3, 4)
+    for one in (
+        OfTransfers(f"completion_q{quartile}", partial(_completion, quartile), "s", "lower"),
+        OfTransfers(f"goodput_q{quartile}", partial(_goodput, quartile), "bit/s", "higher"),
+        OfTransfers(f"finished_q{quartile}", partial(_finished, quartile), "1", "higher"),
     )
 }
 

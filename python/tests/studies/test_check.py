@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree as Xml
@@ -15,7 +16,7 @@ import pytest
 from command_line import call
 
 import elephan
-from elephan.api.derived import DERIVED, harm
+from elephan.api.derived import DERIVED, OF_TRANSFERS, harm
 from elephan.api.scenario import EXAMPLES
 from elephan.studies.check.decisions import Decision, _decided
 from elephan.studies.check.expectations import Point
@@ -538,3 +539,59 @@ def test_the_steps_of_the_action(tmp_path: Path):
         assert done.returncode == 0, done.stderr
     assert "changed in 5 of 5 runs: -" in summary.read_text()
     assert Xml.parse(temp / "check.xml").getroot().find("testsuite/testcase") is not None
+
+
+def transfers_of(*rows: tuple[int, float, float | None, int], crowds: tuple[str, ...] = ("web",)) -> SimpleNamespace:
+    """A run of one flow and of crowds with these transfers: flow, start, end in s, and bytes; measured from 1 to 9 s."""
+    names = ("flow", "start_s", "end_s", "bytes")
+    table = pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})
+    summary = SimpleNamespace(
+        from_s=1.0, to_s=9.0, flows=["one"], crowds=[SimpleNamespace(label=label) for label in crowds]
+    )
+    return SimpleNamespace(summary=summary, table=lambda _, only: table.select(only))
+
+
+def test_quartiles_are_of_the_sizes_of_the_transfers_that_began_in_the_window():
+    # Sizes of 1 to 8 kB take 1 to 8 s; the seventh does not end.
+    ends = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, None, 16.0]
+    rows = [(1, float(size), end, 1000 * size) for size, end in enumerate(ends, 1)]
+    others = [(0, 2.0, 3.0, 50), (1, 0.5, 5.0, 1), (1, 9.0, 10.0, 10**6)]
+    run = transfers_of(*rows, *others)
+
+    def read(name: str, members: tuple[int, ...] = (1,)) -> float | None:
+        return OF_TRANSFERS[name].read(run, members)
+
+    assert [read(f"completion_q{number}") for number in (1, 2, 3, 4)] == [1.5, 3.5, 5.5, 8.0]
+    assert [read(f"finished_q{number}") for number in (1, 2, 3, 4)] == [1.0, 1.0, 1.0, 0.5]
+    # 1 and 2 kB in 1 and 2 s.
+    assert read("goodput_q1") == 8000.0
+    assert read("goodput_q4") == 8000.0
+    assert [read(f"{name}_q1", (2,)) for name in ("completion", "finished", "goodput")] == [None] * 3
+    # All of one size are in the first quartile.
+    same = transfers_of((1, 2.0, 3.0, 10), (1, 3.0, 5.0, 10))
+    assert OF_TRANSFERS["completion_q1"].read(same, (1,)) == 1.5
+    assert OF_TRANSFERS["completion_q2"].read(same, (1,)) is None
+
+
+def test_gain_and_loss_by_quartile_are_ratios_to_a_run_of_standard_tcp():
+    camps = [
+        {"cc": cc, "per_second": 2.0, "size": "5 kB", "label": label} for cc, label in (("reno", "a"), ("cubic", "b"))
+    ]
+    document = tomllib.loads(RUN)
+    scenario = elephan.load({**document, "arrivals": camps})
+    base = transfers_of(*((2, 1.0 + n, 2.0 + n, 1000 * n) for n in range(1, 5)), crowds=("x", "a"))
+    mixed = transfers_of(*((2, 1.0 + n, 1.0 + 3 * n, 1000 * n) for n in range(1, 5)), crowds=("x", "a"))
+    for name, better, expected in (
+        ("completion_q1.a", "lower", [2.0, 1.0]),
+        ("completion_q4.a", "lower", [8.0, 1.0]),
+        ("goodput_q4.a", "higher", [4000.0, 32000.0]),
+    ):
+        found = reading(name, scenario, Window(), "x")
+        assert [found.read(mixed), found.read(base), found.better] == [*expected, better]
+    # Ware et al. 2019: the rise of a time as a share of itself.
+    assert harm(1.0, 8.0, "lower") == 0.875
+    with pytest.raises(elephan.ScenarioError, match="found 'goodput_q5'"):
+        reading("goodput_q5.a", scenario, Window(), "x")
+    without = elephan.load({**document, "trace": {"transfers": False}})
+    with pytest.raises(elephan.ScenarioError, match=r"expected trace\.transfers = true"):
+        reading("goodput_q1.1", without, Window(), "x")

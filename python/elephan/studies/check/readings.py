@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elephan import _core
-from elephan.api.derived import DERIVED
+from elephan.api.derived import DERIVED, OF_TRANSFERS
 from elephan.api.metrics import declared_columns, declared_fields
 from elephan.api.registry import Variable, algorithms, slow_starts
 from elephan.api.run import Run
@@ -44,6 +44,7 @@ COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
     "is not": operator.ne,
     "is": operator.eq,
 }
+KINDS = {"web": "crowds", "arrivals": "crowds", "cbr": "streams", "on_off": "streams"}
 PARTS = {"crowds": "CrowdSummary", "streams": "StreamSummary"}
 
 
@@ -265,7 +266,20 @@ def _metric(text: str, scenario: Scenario, key: str) -> Reading:
     name, dot, where = text.partition(".")
     part, of = _place(where, scenario, key) if dot else ("Summary", lambda run: run.summary)
     derived = DERIVED if part == "FlowSummary" else {}
-    column = _named(name, {**_figures(part), **{one: one for one in derived}}, key)
+    of_transfers = OF_TRANSFERS if part in ("FlowSummary", "CrowdSummary", "TransferSummary") else {}
+    column = _named(name, {**_figures(part), **{one: one for one in (*derived, *of_transfers)}}, key)
+    if quartile := of_transfers.get(column):
+        if not scenario.document["trace"].get("transfers", True):
+            raise _core.ScenarioError(f"{key}: expected trace.transfers = true for {text}, found false")
+        least, most = 0.0, 1.0 if quartile.unit == "1" else math.inf
+        members = partial(_members, where, scenario, key)
+        return Reading(
+            text,
+            quartile.unit,
+            lambda run: quartile.read(run, members(run)),
+            bounds=(least, most),
+            better=quartile.better,
+        )
     if figure := derived.get(column):
         flow = _flow(where, scenario, key)
         return Reading(text, "1", lambda run: figure.read(run, flow), bounds=(0.0, figure.most), better=figure.better)
@@ -290,10 +304,20 @@ def _place(where: str, scenario: Scenario, key: str) -> tuple[str, Callable[[Run
         return "FlowSummary", lambda run: run.summary.flows[flow]
     if _link(where, scenario):
         return "LinkSummary", partial(_part, "links", "name", where)
-    for kind, part in (("web", "crowds"), ("arrivals", "crowds"), ("cbr", "streams"), ("on_off", "streams")):
+    for kind, part in KINDS.items():
         if any(one.get("label", kind) == where for one in scenario.document.get(kind, ())):
             return PARTS[part], partial(_part, part, "label", where)
     raise _unknown(where, scenario, key)
+
+
+def _members(where: str, scenario: Scenario, key: str, run: Run) -> list[int]:
+    """The numbers in tables of the flows and crowds that the name after the dot means: crowds are numbered after flows."""
+    flows = len(run.summary.flows)
+    if where == "transfers":
+        return list(range(flows))
+    if (flow := _flow(where, scenario, key)) >= 0:
+        return [flow]
+    return [flows + number for number, crowd in enumerate(run.summary.crowds) if crowd.label == where]
 
 
 def _part(part: str, by: str, name: str, run: Run) -> Any:
