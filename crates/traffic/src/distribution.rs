@@ -50,12 +50,71 @@ impl Distribution {
             Self::Pareto { minimum, shape } => minimum * shape / (shape - 1.0),
         }
     }
+
+    /// The probability of this value, which is positive, or more.
+    fn reaches(&self, value: f64) -> f64 {
+        match *self {
+            Self::Constant(constant) => f64::from(u8::from(constant >= value)),
+            Self::Uniform(from, to) if from < to => ((to - value) / (to - from)).clamp(0.0, 1.0),
+            Self::Uniform(from, _) => f64::from(u8::from(from >= value)),
+            Self::Exponential(mean) => libm::exp(-value / mean),
+            Self::Pareto { minimum, .. } if value <= minimum => 1.0,
+            Self::Pareto { minimum, shape } => libm::pow(minimum / value, shape),
+        }
+    }
+
+    /// The mean of the values as counts: rounded, and at least one.
+    pub fn mean_count(&self) -> f64 {
+        /// Above this mean rounding moves it by less than one in a million.
+        const LARGE: f64 = 1e6;
+        /// Counts up to this are summed; beyond it the sum is an integral.
+        const SUMMED: u32 = 10_000;
+        let mean = self.mean();
+        if mean > LARGE {
+            return mean;
+        }
+        // A count is k or more if its value is k - 1/2 or more.
+        let reached = (2..=SUMMED).map(|count| self.reaches(f64::from(count) - 0.5));
+        let from = f64::from(SUMMED);
+        let rest = match *self {
+            Self::Constant(value) => value.round() - from,
+            Self::Uniform(low, high) if low < from && high > from => {
+                (high - from).powi(2) / (2.0 * (high - low))
+            }
+            Self::Uniform(..) => mean - from,
+            Self::Exponential(mean) => mean * libm::exp(-from / mean),
+            Self::Pareto { minimum, .. } if minimum >= from => mean - from,
+            Self::Pareto { shape, .. } => from * self.reaches(from) / (shape - 1.0),
+        };
+        1.0 + reached.sum::<f64>() + rest.max(0.0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use elephan_units::Seed;
+
+    #[test]
+    fn counts_have_their_means() {
+        for (distribution, mean) in [
+            (Distribution::Constant(0.2), 1.0),
+            (Distribution::Constant(3.5), 4.0),
+            (Distribution::Constant(30_000.0), 30_000.0),
+            (Distribution::Uniform(0.5, 4.5), 2.5),
+            (Distribution::Uniform(5000.0, 25_000.0), 15_000.0),
+            (Distribution::Pareto { minimum: 20_000.0, shape: 2.0 }, 40_000.0),
+            // The sum of a geometric series: 1 + q^1.5 / (1 - q) with q = exp(-1/2).
+            (Distribution::Exponential(2.0), 1.0 + (-0.75f64).exp() / (1.0 - (-0.5f64).exp())),
+        ] {
+            let found = distribution.mean_count();
+            assert!((found / mean - 1.0).abs() < 1e-6, "{distribution:?}: {found}, not {mean}");
+        }
+        let pareto = Distribution::Pareto { minimum: 1.0, shape: 2.43 };
+        let drawn = draws(pareto).into_iter().map(|value| value.round().max(1.0)).sum::<f64>() / DRAWS as f64;
+        assert!((drawn / pareto.mean_count() - 1.0).abs() < 0.02, "{drawn}, {}", pareto.mean_count());
+        assert_eq!(Distribution::Pareto { minimum: 1.0, shape: 1.0 }.mean_count(), f64::INFINITY);
+    }
 
     const DRAWS: usize = 100_000;
     const SEED: u64 = 20_061;

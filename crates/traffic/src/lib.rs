@@ -6,7 +6,8 @@
 //! | [`App`] | a clock, or an acknowledgment and a pause | `app.rs` |
 //! | [`Web`] | the end of the last object, and a time to think | `web.rs` |
 //! | [`Arrivals`] | a clock: a Poisson process | `arrivals.rs` |
-//! | [`Crowd`] | its members: web users, or arrivals | `crowd.rs` |
+//! | [`Sessions`] | a clock; then each end of a connection, after what it receives | `sessions.rs` |
+//! | [`Crowd`] | its members: web users, arrivals, or sessions | `crowd.rs` |
 //! | [`Datagrams`] | a clock: constant rate, or on and off | `datagrams.rs` |
 //!
 //! Everything is drawn from a separate random stream, which depends on the seed, the purpose and a number,
@@ -19,6 +20,7 @@ mod datagrams;
 mod demand;
 mod distribution;
 mod periods;
+mod sessions;
 mod start;
 mod web;
 
@@ -29,5 +31,6 @@ pub use datagrams::{Datagrams, Source, UDP_HEADERS};
 pub use demand::Demand;
 pub use distribution::Distribution;
 pub use periods::Pattern;
+pub use sessions::{Act, After, DataUnit, Drawn, Opening, Script, Sessions, Side, Talk, Vector};
 pub use start::Start;
 pub use web::{Request, User, Web};
