@@ -33,6 +33,8 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
     need(events, "trace.events".to_owned(), "false on the running kernel", &true);
     need(plan.trace.pcap.is_empty(), "trace.pcap".to_owned(), "no captures on a kernel", &"some");
     let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
+    let sessions = plan.crowds.iter().any(|crowd| matches!(crowd.members, Members::Sessions(_)));
+    need(!sessions, "sessions".to_owned(), "none on a kernel", &"some");
     for (kind, flow) in groups(plan) {
         need(flow.host.is_none(), "host".to_owned(), "none on a kernel", &"one");
         let writes = matches!(flow.demand, Demand::App(_));
@@ -61,6 +63,7 @@ fn groups(plan: &Plan) -> impl Iterator<Item = (&'static str, &Flow)> {
     let crowds = plan.crowds.iter().map(|crowd| match crowd.members {
         Members::Users(..) => ("web", &crowd.flow),
         Members::Arrivals(_) => ("arrivals", &crowd.flow),
+        Members::Sessions(_) => ("sessions", &crowd.flow),
     });
     plan.flows.iter().map(|flow| ("flow", flow)).chain(crowds)
 }

@@ -1,4 +1,5 @@
-//! Sizes from a CSV file: `{ csv = "sizes.csv" }`, read when the scenario is, so that the scenario has all that it needs.
+//! Sizes from a CSV file, `{ csv = "sizes.csv" }`, and connection vectors from a file, `{ cvec = "trace.cvec" }`: read when the scenario
+//! is, so that the scenario has all that it needs.
 
 use std::path::Path;
 use std::{fs, io};
@@ -6,6 +7,7 @@ use std::{fs, io};
 use elephan_units::Bytes;
 use serde_json::{Value, json};
 
+use crate::cvec;
 use crate::error::{Error, Mistake};
 
 /// The column that counts.
@@ -20,7 +22,7 @@ pub enum Files {
     Refused,
 }
 
-/// Replaces every table `{ csv = "FILE" }` of a document by `{ list = [...] }`. Relative paths begin at the scenario's folder.
+/// Replaces every table `{ csv = "FILE" }` of a document by `{ list = [...] }`, and `{ cvec = "FILE" }` by `{ lines = [...] }`. Relative paths begin at the scenario's folder.
 pub(crate) fn inline(document: &mut Value, scenario: &str, files: Files) -> Result<(), Error> {
     inline_below(document, scenario, "", files)
 }
@@ -30,21 +32,30 @@ fn inline_below(document: &mut Value, scenario: &str, key: &str, files: Files) -
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     match document {
         Value::Object(table) => {
-            if table.len() == 1
-                && let Some(Value::String(path)) = table.get("csv")
+            let only = table.iter().next().filter(|_| table.len() == 1);
+            if let Some((name @ ("csv" | "cvec"), Value::String(path))) =
+                only.map(|(name, value)| (name.as_str(), value))
             {
                 if files == Files::Refused {
-                    let mistake = Mistake::new(below("csv"), "no file, but sizes in a list", "a file");
+                    let expected = if name == "csv" {
+                        "no file, but sizes in a list"
+                    } else {
+                        "no file, but vectors in lines"
+                    };
+                    let mistake = Mistake::new(below(name), expected, "a file");
                     return Err(Error { file: scenario.to_owned(), mistakes: vec![mistake] });
                 }
-                let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
-                let sizes = read(&folder.join(path)).map_err(|mut error| {
+                let path = Path::new(scenario).parent().unwrap_or(Path::new("")).join(path);
+                let inlined = match name {
+                    "csv" => read(&path).map(|sizes| json!({ "list": sizes })),
+                    _ => cvec::read(&path).map(|lines| json!({ "lines": lines })),
+                };
+                *document = inlined.map_err(|mut error| {
                     for mistake in &mut error.mistakes {
                         mistake.note = format!("read for {key} of {scenario}");
                     }
                     error
                 })?;
-                *document = json!({ "list": sizes });
                 return Ok(());
             }
             table.iter_mut().try_for_each(|(name, value)| inline_below(value, scenario, &below(name), files))

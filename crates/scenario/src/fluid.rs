@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Mistake};
 use crate::estimate::{MOST_MODELLED, SAME_START_S};
-use crate::plan::{Link, Plan};
+use crate::plan::{Link, Members, Plan};
 
 /// Flows that are alike: the first of them, how many they are, and the sum of their starts in s.
 struct Class {
@@ -58,11 +58,11 @@ impl Plan {
         let scheduled = self.links.iter().position(|link| link.config.schedule.is_some());
         if let Some(link) = replayed.chain(scheduled).min() {
             let name = self.links[link].name.as_str();
-            return Err(refused(
-                &key(name, "trace"),
-                "links that do not change",
-                &format!("a trace of {name}"),
-            ));
+            let found = format!("a trace of {name}");
+            return Err(refused(&key(name, "trace"), "links that do not change", &found));
+        }
+        if self.crowds.iter().any(|crowd| matches!(crowd.members, Members::Sessions(_))) {
+            return Err(refused("sessions", "none", "some"));
         }
         for Link { name, config } in &self.links {
             if config.ecn.is_some() {
@@ -180,6 +180,10 @@ mod tests {
             (
                 r#"path.reverse.vary = { name = "aggregate", slot = "4 ms" }"#,
                 "path.reverse.vary: engine \"model\": expected no bursts, found aggregation on bottleneck.reverse",
+            ),
+            (
+                r#"sessions = [{ cc = "reno", vectors = { lines = ["SEQ 0 1 1 1", "> 1"] } }]"#,
+                "sessions: engine \"model\": expected none, found some",
             ),
             (
                 r#"path.vary = { name = "heavy-tail", median = "1 ms", shape = 2 }"#,

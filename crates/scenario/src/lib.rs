@@ -6,6 +6,7 @@
 mod algorithm;
 mod buffer;
 mod csv;
+mod cvec;
 mod distribution;
 mod document;
 mod error;

@@ -141,7 +141,7 @@ impl Places {
             }
         }
         // Slots for flows that arrive at random are numbered in the order of their first use.
-        let arrivals = plan.crowds.iter().filter(|crowd| matches!(crowd.members, Members::Arrivals(_)));
+        let arrivals = plan.crowds.iter().filter(|crowd| !matches!(crowd.members, Members::Users(..)));
         let starts: Vec<usize> = arrivals.map(|crowd| ends_of(plan, crowd.flow.forward)[0]).collect();
         for pair in starts.windows(2) {
             places.join([pair[0], pair[1]]);

@@ -3,6 +3,7 @@
 use elephan_units::{Seed, Time};
 
 use crate::arrivals::{Arrivals, Arriving};
+use crate::sessions::{Opening, Script, Sessions};
 use crate::start::Start;
 use crate::web::{Request, User, Web};
 
@@ -13,6 +14,8 @@ pub enum Members {
     Users(u64, Web),
     /// A Poisson process.
     Arrivals(Arrivals),
+    /// Sessions, on whose connections both ends write.
+    Sessions(Sessions),
 }
 
 /// A crowd of short flows while it runs: the requests to come.
@@ -21,6 +24,8 @@ pub struct Crowd {
     users: Vec<Visitor>,
     /// The process by which flows arrive.
     process: Option<Arriving>,
+    /// The sessions to come; none of other members.
+    opening: Option<Opening>,
     /// Time after which no further requests are made.
     stop: Time,
 }
@@ -57,30 +62,49 @@ impl Crowd {
         index: u64,
         users_before: u64,
     ) -> Self {
-        let (users, process) = match members {
+        let (mut users, mut process, mut opening) = (Vec::new(), None, None);
+        match members {
             Members::Users(count, web) => {
                 let visitor = |n: u64| {
                     let start = start.draw_for("start of web user", seed, n);
                     Visitor::new(User::new(web, seed, n), start)
                 };
-                ((users_before..users_before + count).map(visitor).collect(), None)
+                users = (users_before..users_before + count).map(visitor).collect();
             }
             Members::Arrivals(arrivals) => {
                 let start = start.draw_for("start of arrivals", seed, index);
-                (Vec::new(), Some(Arriving::new(arrivals, seed, index, start)))
+                process = Some(Arriving::new(arrivals, seed, index, start));
             }
-        };
-        Self { users, process, stop: stop.unwrap_or(Time::MAX) }
+            Members::Sessions(sessions) => {
+                let start = start.draw_for("start of sessions", seed, index);
+                opening = Some(Opening::new(Script::new(sessions, seed, index), start));
+            }
+        }
+        Self { users, process, opening, stop: stop.unwrap_or(Time::MAX) }
     }
 
-    /// When a flow next arrives at random; `Time::MAX` for never.
+    /// When a flow next arrives at random, or a session begins; `Time::MAX` for never.
     pub fn next(&self) -> Time {
-        self.process.as_ref().map(Arriving::next).filter(|&next| next < self.stop).unwrap_or(Time::MAX)
+        let arriving = self.process.as_ref().map(Arriving::next);
+        arriving
+            .or(self.opening.as_ref().map(Opening::next))
+            .filter(|&next| next < self.stop)
+            .unwrap_or(Time::MAX)
     }
 
     /// A flow arrives; returns its size, bytes.
     pub fn arrive(&mut self) -> u64 {
         self.process.as_mut().map_or(1, Arriving::arrive)
+    }
+
+    /// What the sessions say, if the members are sessions.
+    pub fn script(&self) -> Option<&Script> {
+        self.opening.as_ref().map(|opening| &opening.script)
+    }
+
+    /// A session begins; returns its number, or `None` if the members are no sessions.
+    pub fn open(&mut self) -> Option<u64> {
+        self.opening.as_mut().map(Opening::open)
     }
 
     /// When each user requests the first page.

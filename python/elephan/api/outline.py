@@ -10,7 +10,13 @@ from elephan.base.table import Table, text_heads
 from elephan.base.text import literal
 
 # Traffic besides flows, by the key of its tables and what one of them is called.
-OTHERS = {"arrivals": "short flows", "web": "web users", "cbr": "constant rate", "on_off": "on and off"}
+OTHERS = {
+    "arrivals": "short flows",
+    "sessions": "sessions",
+    "web": "web users",
+    "cbr": "constant rate",
+    "on_off": "on and off",
+}
 # The timeline: rows at most, the height of one, the places where bars begin and end, in pixels; and its grey, which is seen on
 # white and on black.
 MOST, ROW, LEFT, RIGHT, GREY = 12, 18, 170, 620, "#808080"

@@ -10,7 +10,7 @@ from elephan.api.scenario import Scenario
 from elephan.foreign import names
 
 # Tables that stand for flows.
-FLOWS = ("flow", "web", "arrivals", "cbr", "on_off")
+FLOWS = ("flow", "web", "arrivals", "sessions", "cbr", "on_off")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_net::{Limit, Queue};
-use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sizes, Web};
+use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sessions, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 
 use super::{Estimate, FLOW_BYTES, LINK_BYTES, MOST_MODELLED, Parts, SAME_START_S};
@@ -59,6 +59,24 @@ fn bounds(sizes: &Sizes) -> [Distribution; 2] {
         Sizes::Listed(list) => {
             let constant = |size: Option<&u64>| Distribution::Constant(size.copied().unwrap_or(0) as f64);
             [constant(list.iter().min()), constant(list.iter().max())]
+        }
+    }
+}
+
+/// How many sessions there are in `seconds`, and at most how many data units and bytes they have.
+fn data_units(sessions: &Sessions, seconds: f64) -> (f64, f64, f64) {
+    match sessions {
+        Sessions::Listed { vectors, .. } => {
+            let units = vectors.iter().map(|vector| vector.units.len()).sum::<usize>() as f64;
+            let bytes =
+                vectors.iter().map(|vector| vector.bytes().map(|bytes| bytes as f64).iter().sum::<f64>());
+            (vectors.len() as f64, units, bytes.sum())
+        }
+        Sessions::Drawn(drawn) => {
+            let sessions = occurrences(seconds, 1.0 / drawn.per_second);
+            let epochs = total(&drawn.epochs, sessions, f64::INFINITY) + sessions;
+            let bytes = [drawn.request, drawn.response].map(|size| total(&size, epochs, f64::INFINITY));
+            (sessions, 2.0 * epochs, bytes[0] + bytes[1])
         }
     }
 }
@@ -283,27 +301,15 @@ impl<'p> Estimator<'p> {
         }
     }
 
-    /// What the members of a table do, whose narrowest link is at a place of their route.
-    fn table(&mut self, table: &Table<'_>, narrowest: Option<usize>, group: &mut Group) {
-        let &Table { ref key, count, flow, last, members } = table;
-        let (route, back, tcp) = (self.route(flow.forward), self.route(flow.reverse), &flow.tcp);
-        let (mss, packet) = (f64::from(tcp.mss()), tcp.packet.get() as f64);
-        let rtt: f64 = route.iter().chain(back).map(|&link| self.delays[link as usize].0).sum();
-        // Members that have a link of their own there have as many.
-        let links = |at: usize| if route[at] == self.route(last.forward)[at] { 1.0 } else { count };
-        let rate = narrowest.map_or(f64::INFINITY, |at| self.rates[route[at] as usize]);
-        let bits = rate * self.seconds * narrowest.map_or(1.0, links);
-        let capacity = bits / (8.0 * packet) + 2.0 * narrowest.map_or(1.0, links);
-        let buffers = [tcp.send_buffer, tcp.receive_buffer].into_iter().flatten();
-        let window = buffers.map(Bytes::get).fold(LARGEST_WINDOW, u64::min);
-        let window = (window as f64 / mss).ceil() + 1.0;
+    /// Connections at a time, connections in all, and the size of each, of a table whose narrowest link lets so many bits through.
+    fn connections(&self, table: &Table<'_>, rtt: f64, bits: f64) -> (f64, f64, Option<Distribution>) {
+        let &Table { count, flow, members, .. } = table;
         // Connections of so many slots, each of which opens the next after two round-trip times and a wait.
         let sequential = |slots: f64, wait: f64, smallest: f64| {
             let by_time = slots * occurrences(self.seconds, 2.0 * rtt + wait);
             by_time.min(bits / (8.0 * (SMALLEST_TRANSFER + smallest)) + 2.0 * slots)
         };
-        // Connections at a time, connections in all, and the size of each.
-        let (slots, connections, sizes) = match (&flow.demand, members) {
+        match (&flow.demand, members) {
             (Demand::Transfers { size, count: transfers }, _) => {
                 let size = size.get() as f64;
                 let most = transfers.map_or(f64::INFINITY, |transfers| transfers as f64);
@@ -319,8 +325,36 @@ impl<'p> Estimator<'p> {
                 let [_, largest] = bounds(&arrivals.sizes);
                 (connections, connections, Some(largest))
             }
+            (_, Some(Members::Sessions(sessions))) => {
+                // Each of their data units is as much as a connection. Two take a round-trip time, and bytes on the way.
+                let (sessions, units, bytes) = data_units(sessions, self.seconds);
+                let by_time = 2.0 * sessions * occurrences(self.seconds, rtt);
+                let units = units.min(by_time).min(bits / (8.0 * SMALLEST_TRANSFER) + 2.0 * sessions);
+                (count * sessions, count * units, Some(Distribution::Constant(bytes / units)))
+            }
             (Demand::App(_) | Demand::Unlimited | Demand::Drawn, None) => (count, count, None),
-        };
+        }
+    }
+
+    /// What the members of a table do, whose narrowest link is at a place of their route.
+    fn table(&mut self, table: &Table<'_>, narrowest: Option<usize>, group: &mut Group) {
+        let &Table { ref key, count, flow, last, members } = table;
+        let (route, back, tcp) = (self.route(flow.forward), self.route(flow.reverse), &flow.tcp);
+        let (mss, packet) = (f64::from(tcp.mss()), tcp.packet.get() as f64);
+        let rtt: f64 = route.iter().chain(back).map(|&link| self.delays[link as usize].0).sum();
+        // Members that have a link of their own there have as many.
+        let links = |at: usize| if route[at] == self.route(last.forward)[at] { 1.0 } else { count };
+        let mut rate = narrowest.map_or(f64::INFINITY, |at| self.rates[route[at] as usize]);
+        if let Some(Members::Sessions(_)) = members {
+            // Both ends send data.
+            rate += back.iter().map(|&link| self.rates[link as usize]).fold(f64::INFINITY, f64::min);
+        }
+        let bits = rate * self.seconds * narrowest.map_or(1.0, links);
+        let capacity = bits / (8.0 * packet) + 2.0 * narrowest.map_or(1.0, links);
+        let buffers = [tcp.send_buffer, tcp.receive_buffer].into_iter().flatten();
+        let window = buffers.map(Bytes::get).fold(LARGEST_WINDOW, u64::min);
+        let window = (window as f64 / mss).ceil() + 1.0;
+        let (slots, connections, sizes) = self.connections(table, rtt, bits);
         let written = match &flow.demand {
             Demand::App(app) => Some(writes(app, self.seconds, rtt)),
             _ => None,
@@ -354,7 +388,7 @@ impl<'p> Estimator<'p> {
         self.variables(table, rtt, delivered);
         let events = connections * (OVERHEAD * hops + first * sent.max(1.0)) + timeouts * hops;
         self.events.add(count_key.clone(), events);
-        if key.starts_with("arrivals") {
+        if key.starts_with("arrivals") || key.starts_with("sessions") {
             self.bytes.add(count_key.clone(), slots * FLOW_BYTES);
         }
         let (rows, row_key) = match written {
@@ -568,6 +602,9 @@ impl<'p> Estimator<'p> {
             "web" if self.scenario.web[number].users >= self.scenario.web[number].count => "users",
             "arrivals" if self.scenario.arrivals[number].per_second.is_some() => "per_second",
             "arrivals" => "load",
+            "sessions" if self.scenario.sessions[number].per_second.is_some() => "per_second",
+            "sessions" if self.scenario.sessions[number].load.is_some() => "load",
+            "sessions" => "vectors",
             "flow" if self.scenario.flow[number].transfers.is_some() => "transfers",
             _ => "count",
         };

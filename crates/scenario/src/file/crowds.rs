@@ -1,4 +1,4 @@
-//! Crowds of short flows in a file: `[[web]]` and `[[arrivals]]`.
+//! Crowds of short flows in a file: `[[web]]`, `[[arrivals]]` and `[[sessions]]`.
 
 use std::fmt;
 
@@ -73,6 +73,72 @@ traffic! {
         #[serde(default)]
         pub start: StartFile,
     }
+}
+
+traffic! {
+    /// Sessions: connections on which both ends write, requests and responses with times to think between them (Tmix, Weigle et al. 2006).
+    /// The sender opens the connection and sends the requests.
+    pub struct SessionsFile {
+        /// Connection vectors in a format of Tmix: `{ cvec = "FILE" }`, or `{ lines = [...] }`. Alternative to `epochs`, `request`, `response`, `think` and `serve`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "vectors_schema")]
+        pub vectors: Option<VectorsFile>,
+        /// Mean number of sessions that begin in a second, in a Poisson process. Alternative to `vectors` and `load`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub per_second: Option<f64>,
+        /// Mean payload offered in the direction that has more, as a rate. Starts of `vectors` are scaled to it; without it they are as in the file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub load: Option<Rate>,
+        /// Starts of `vectors` are divided into bins of this length, after scaling, and the bins are shuffled. None means that they are not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub shuffle: Option<Time>,
+        /// Number of requests of a session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub epochs: Option<DistributionFile<f64>>,
+        /// Payload of a request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub request: Option<DistributionFile<Bytes>>,
+        /// Payload of a response.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub response: Option<DistributionFile<Bytes>>,
+        /// Think time: from the arrival of a response to the next request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub think: Option<DistributionFile<Time>>,
+        /// Time from the arrival of a request to its response; none means no time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub serve: Option<DistributionFile<Time>>,
+        /// The congestion control algorithm of both ends.
+        pub cc: Algorithm,
+        /// The slow start of both ends.
+        #[serde(default)]
+        pub slow_start: SlowStart,
+        /// Overrides of the scenario's `tcp`.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[schemars(with = "elephan_tcp::Config")]
+        pub tcp: Map<String, Value>,
+        /// Time zero of the sessions.
+        #[serde(default)]
+        pub start: StartFile,
+    }
+}
+
+/// Connection vectors, in a format of Tmix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VectorsFile {
+    /// The lines of a file.
+    pub lines: Vec<String>,
+}
+
+fn vectors_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let only = |name: &str, value: Value| json!({ "type": "object", "properties": { name: value }, "required": [name], "additionalProperties": false });
+    let lines =
+        json!({ "type": "array", "items": { "type": "string" }, "description": "The lines of a file" });
+    let cvec = json!({ "type": "string", "description": "A file, from the scenario's folder" });
+    schemars::json_schema!({
+        "description": "Connection vectors in a format of Tmix",
+        "oneOf": [only("lines", lines), only("cvec", cvec)],
+    })
 }
 
 const fn pareto<T>(minimum: T, shape: f64) -> DistributionFile<T> {
@@ -161,19 +227,21 @@ impl JsonSchema for SizesFile {
     }
 }
 
-/// Either of the two.
+/// Any of them.
 #[derive(Clone, Copy)]
 pub(crate) enum CrowdFile<'a> {
     Web(&'a WebFile),
     Arrivals(&'a ArrivalsFile),
+    Sessions(&'a SessionsFile),
 }
 
-/// What both have.
-macro_rules! of_both {
+/// What all have.
+macro_rules! of_each {
     ($self:ident, $file:ident => $value:expr) => {
         match $self {
             CrowdFile::Web($file) => $value,
             CrowdFile::Arrivals($file) => $value,
+            CrowdFile::Sessions($file) => $value,
         }
     };
 }
@@ -183,7 +251,7 @@ impl<'a> CrowdFile<'a> {
     pub fn connections(self) -> u64 {
         match self {
             Self::Web(file) => file.users.saturating_mul(file.count),
-            Self::Arrivals(file) => file.count,
+            Self::Arrivals(_) | Self::Sessions(_) => self.common().count,
         }
     }
 
@@ -191,12 +259,12 @@ impl<'a> CrowdFile<'a> {
     pub fn users(self) -> Option<u64> {
         match self {
             Self::Web(file) => Some(file.users),
-            Self::Arrivals(_) => None,
+            Self::Arrivals(_) | Self::Sessions(_) => None,
         }
     }
 
     pub fn common(self) -> Common<'a> {
-        of_both!(self, file => file.common())
+        of_each!(self, file => file.common())
     }
 
     /// What it is called where it has no label.
@@ -204,11 +272,12 @@ impl<'a> CrowdFile<'a> {
         match self {
             Self::Web(_) => "web",
             Self::Arrivals(_) => "arrivals",
+            Self::Sessions(_) => "sessions",
         }
     }
 
     /// The algorithm, the slow start, and what the table changes of the TCP stack.
     pub fn sender(self) -> (&'a Algorithm, &'a SlowStart, &'a Map<String, Value>) {
-        of_both!(self, file => (&file.cc, &file.slow_start, &file.tcp))
+        of_each!(self, file => (&file.cc, &file.slow_start, &file.tcp))
     }
 }

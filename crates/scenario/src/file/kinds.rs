@@ -3,7 +3,7 @@
 use elephan_units::Entry;
 use elephan_units::entry::Parameter;
 
-use super::{ArrivalsFile, CbrFile, FlowFile, OnOffFile, WebFile};
+use super::{ArrivalsFile, CbrFile, FlowFile, OnOffFile, SessionsFile, WebFile};
 
 /// Every kind of traffic, by the name of its tables.
 pub const TRAFFIC: &[Entry] = &[
@@ -22,6 +22,12 @@ pub const TRAFFIC: &[Entry] = &[
     kind("arrivals", "Sized flows that arrive by a Poisson process, an open loop", "Poisson process", || {
         Parameter::of::<ArrivalsFile>(UNSET)
     }),
+    kind(
+        "sessions",
+        "Connections of requests and responses with times to think: connection vectors, or drawn",
+        "Weigle et al. 2006",
+        || Parameter::of::<SessionsFile>(UNSET),
+    ),
     kind("cbr", "Datagrams at a constant rate", "RFC 768", || Parameter::of::<CbrFile>(UNSET)),
     kind("on_off", "Datagrams at a constant rate for a while, then none", "Willinger et al. 1997", || {
         Parameter::of::<OnOffFile>(UNSET)

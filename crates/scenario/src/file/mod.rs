@@ -25,7 +25,7 @@ use crate::start::StartFile;
 
 pub use app::{AppFile, KeyFramesFile};
 pub(crate) use crowds::CrowdFile;
-pub use crowds::{ArrivalsFile, SizesFile, WebFile};
+pub use crowds::{ArrivalsFile, SessionsFile, SizesFile, VectorsFile, WebFile};
 pub use event::EventFile;
 pub use expect::{At, Bound, ExpectFile, Span, Statistic};
 pub use host::Host;
@@ -79,6 +79,9 @@ pub struct Scenario {
     /// Finite flows that arrive at random.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<ArrivalsFile>,
+    /// Sessions of requests and responses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionsFile>,
     /// Streams of datagrams at a constant rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cbr: Vec<CbrFile>,
@@ -372,7 +375,9 @@ impl Scenario {
     pub(crate) fn crowd_files(&self) -> impl Iterator<Item = (String, CrowdFile<'_>)> {
         let web = self.web.iter().enumerate().map(|(n, file)| (format!("web.{n}"), CrowdFile::Web(file)));
         let arrivals = self.arrivals.iter().enumerate();
+        let sessions = self.sessions.iter().enumerate();
         web.chain(arrivals.map(|(n, file)| (format!("arrivals.{n}"), CrowdFile::Arrivals(file))))
+            .chain(sessions.map(|(n, file)| (format!("sessions.{n}"), CrowdFile::Sessions(file))))
     }
 
     /// Every stream of the file, with its key.

@@ -1,12 +1,13 @@
 //! The crowds of short flows.
 
-use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
-use elephan_units::{Bytes, Time};
+use elephan_traffic::{Arrivals, Demand, Distribution, Drawn, Sessions, Sizes, Vector, Web};
+use elephan_units::{Bytes, Rate, Time};
 
 use super::network::Network;
 use super::topology::Topology;
+use crate::cvec;
 use crate::error::Mistake;
-use crate::file::{ArrivalsFile, CrowdFile, Scenario, SizesFile};
+use crate::file::{ArrivalsFile, CrowdFile, Scenario, SessionsFile, SizesFile, VectorsFile};
 use crate::plan::{Crowd, Flow, FlowTable, Members};
 use crate::start::StartFile;
 
@@ -62,12 +63,17 @@ fn members(crowd: CrowdFile<'_>, key: &str, network: &mut Network) -> Option<Mem
             let per_second = network.note(per_second(file, &sizes, key))?;
             Some(Members::Arrivals(Arrivals { per_second, sizes }))
         }
+        CrowdFile::Sessions(file) => match &file.vectors {
+            Some(vectors) => network.note(listed(file, vectors, key)).map(Members::Sessions),
+            None => drawn(file, key, network).map(|drawn| Members::Sessions(Sessions::Drawn(drawn))),
+        },
     }
 }
 
 fn start(crowd: CrowdFile<'_>, key: &str, network: &mut Network) -> StartFile {
     match crowd {
         CrowdFile::Arrivals(file) => file.start,
+        CrowdFile::Sessions(file) => file.start,
         CrowdFile::Web(file) => file.start.unwrap_or_else(|| {
             let mean = file.think.distribution(key, true).map_or(0.0, |think| think.mean());
             if mean.is_infinite() {
@@ -80,23 +86,119 @@ fn start(crowd: CrowdFile<'_>, key: &str, network: &mut Network) -> StartFile {
     }
 }
 
-fn per_second(file: &ArrivalsFile, sizes: &Sizes, key: &str) -> Result<f64, Mistake> {
+/// Sessions from connection vectors, with their starts as `load` and `shuffle` have them.
+fn listed(file: &SessionsFile, vectors: &VectorsFile, key: &str) -> Result<Sessions, Mistake> {
     let below = |name: &str| format!("{key}.{name}");
-    match (file.per_second, file.load) {
+    let given = [
+        ("per_second", file.per_second.is_some()),
+        ("epochs", file.epochs.is_some()),
+        ("request", file.request.is_some()),
+        ("response", file.response.is_some()),
+        ("think", file.think.is_some()),
+        ("serve", file.serve.is_some()),
+    ];
+    if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+        return Err(Mistake::new(below(name), format_args!("no {name} beside vectors"), "one"));
+    }
+    if file.shuffle.is_some_and(|bin| bin == Time::ZERO) {
+        return Err(Mistake::new(below("shuffle"), "a time above zero", "\"0 s\""));
+    }
+    let mut vectors = cvec::vectors(vectors.lines.iter().map(String::as_str), |number| number.to_string())
+        .map_err(|mistake| mistake.below(&below("vectors.lines")))?;
+    if let Some(load) = file.load {
+        scale(&mut vectors, load).map_err(|mistake| mistake.below(&below("load")))?;
+    }
+    Ok(Sessions::Listed { vectors: vectors.into(), bin: file.shuffle })
+}
+
+/// Scales the starts of vectors so that from the first to the last the busier direction is offered `load`
+/// (draft-irtf-iccrg-tcpeval-01, section 2.3.1).
+fn scale(vectors: &mut [Vector], load: Rate) -> Result<(), Mistake> {
+    let totals = vectors.iter().map(Vector::bytes).fold([0.0; 2], |sums: [f64; 2], [sent, received]| {
+        [sums[0] + sent as f64, sums[1] + received as f64]
+    });
+    let last = vectors.iter().map(|vector| vector.start).max().unwrap_or(Time::ZERO).secs_f64();
+    let seconds = totals[0].max(totals[1]) * 8.0 / load.bits_per_sec() as f64;
+    if !(last > 0.0 && seconds > 0.0 && seconds < 1e7) {
+        let expected = "a rate above zero, and vectors that start at more than one time";
+        return Err(Mistake::new("", expected, format_args!("\"{load}\", and {last} s until the last")));
+    }
+    for vector in vectors {
+        vector.start = vector.start.mul_f64(seconds / last);
+    }
+    Ok(())
+}
+
+fn drawn(file: &SessionsFile, key: &str, network: &mut Network) -> Option<Drawn> {
+    let below = |name: &str| format!("{key}.{name}");
+    if file.shuffle.is_some() {
+        network.wrong(
+            below("shuffle"),
+            "no shuffle without vectors, since a Poisson process is stationary",
+            "one",
+        );
+    }
+    for (name, given) in [
+        ("epochs", file.epochs.is_some()),
+        ("request", file.request.is_some()),
+        ("response", file.response.is_some()),
+        ("think", file.think.is_some()),
+    ] {
+        if !given {
+            network.wrong(below(name), "a value, or vectors", "neither");
+        }
+    }
+    let epochs = network.note(file.epochs.as_ref()?.distribution(&below("epochs"), false));
+    let request = network.note(file.request.as_ref()?.distribution(&below("request"), false));
+    let response = network.note(file.response.as_ref()?.distribution(&below("response"), false));
+    let think = network.note(file.think.as_ref()?.distribution(&below("think"), true));
+    let serve = file
+        .serve
+        .as_ref()
+        .map_or(Ok(Distribution::Constant(0.0)), |serve| serve.distribution(&below("serve"), true));
+    let (epochs, request, response) = (epochs?, request?, response?);
+    if let Distribution::Pareto { shape, .. } = epochs
+        && shape <= 1.0
+    {
+        network.wrong(below("epochs.pareto.shape"), "a shape above 1, with which there is a mean", shape);
+        return None;
+    }
+    let serve = network.note(serve);
+    let mut drawn = Drawn { per_second: 0.0, epochs, request, response, think: think?, serve: serve? };
+    let larger = if request.mean().is_infinite() { ("request", request) } else { ("response", response) };
+    drawn.per_second = network.note(rate(file.per_second, file.load, drawn.mean_bytes(), larger, key))?;
+    Some(drawn)
+}
+
+fn per_second(file: &ArrivalsFile, sizes: &Sizes, key: &str) -> Result<f64, Mistake> {
+    let size = match sizes {
+        Sizes::Drawn(size) => *size,
+        Sizes::Listed(_) => Distribution::Constant(sizes.mean()),
+    };
+    rate(file.per_second, file.load, sizes.mean(), ("size", size), key)
+}
+
+/// How many arrive in a second, if each brings `mean` bytes, of which those at `name` are the most.
+fn rate(
+    per_second: Option<f64>,
+    load: Option<Rate>,
+    mean: f64,
+    (name, size): (&str, Distribution),
+    key: &str,
+) -> Result<f64, Mistake> {
+    let below = |name: &str| format!("{key}.{name}");
+    match (per_second, load) {
         (Some(rate), None) if rate > 0.0 && rate <= 1e9 => Ok(rate),
         (Some(rate), None) => Err(Mistake::new(below("per_second"), "a number above 0, up to 1e9", rate)),
         (None, Some(load)) if load.bits_per_sec() == 0 => {
             Err(Mistake::new(below("load"), "a rate above zero", "\"0 bit/s\""))
         }
-        (None, Some(_)) if sizes.mean().is_infinite() => {
+        (None, Some(_)) if mean.is_infinite() => {
             let expected = "sizes that have a mean, because load asks for it: a Pareto shape above 1";
-            let shape = match sizes {
-                Sizes::Drawn(Distribution::Pareto { shape, .. }) => *shape,
-                _ => f64::NAN,
-            };
-            Err(Mistake::new(below("size.pareto.shape"), expected, shape))
+            let shape = if let Distribution::Pareto { shape, .. } = size { shape } else { f64::NAN };
+            Err(Mistake::new(below(&format!("{name}.pareto.shape")), expected, shape))
         }
-        (None, Some(load)) => Ok(load.bits_per_sec() as f64 / 8.0 / sizes.mean()),
+        (None, Some(load)) => Ok(load.bits_per_sec() as f64 / 8.0 / mean),
         (Some(_), Some(_)) => Err(Mistake::new(key, "either per_second or load", "both")),
         (None, None) => Err(Mistake::new(key, "either per_second or load", "neither")),
     }

@@ -390,6 +390,83 @@ fn a_csv_file_names_its_lines() {
 }
 
 #[test]
+fn sessions_have_theirs() {
+    let drawn = format!(
+        "{GOOD}[[sessions]]\ncc = \"reno\"\nload = \"1 Mbit/s\"\nepochs = 2\nrequest = \"1 kB\"\nresponse = \"9 kB\"\nthink = \"1 s\"\n"
+    );
+    assert_eq!(error_of(&drawn, "name", "good"), "no error");
+    each_has_its_message(
+        &drawn,
+        r#"
+        sessions.0.per_second = 3 => sessions.0: expected either per_second or load, found both
+        sessions.0.load = 0 bit/s => sessions.0.load: expected a rate above zero
+        sessions.0.shuffle = 1 s => sessions.0.shuffle: expected no shuffle without vectors
+        sessions.0.epochs = 0 => sessions.0.epochs: expected a value above zero
+        sessions.0.epochs = { pareto = { minimum = 1.0, shape = 1.0 } } => sessions.0.epochs.pareto.shape: expected a shape above 1, with which there is a mean, found 1
+        sessions.0.response = { pareto = { minimum = "1 kB", shape = 0.9 } } => sessions.0.response.pareto.shape: expected sizes that have a mean, because load asks for it: a Pareto shape above 1, found 0.9
+        sessions.0.request = { pareto = { minimum = "1 kB", shape = 0.8 } } => sessions.0.request.pareto.shape: expected sizes that have a mean, because load asks for it: a Pareto shape above 1, found 0.8
+        sessions.0.vectors = { cvec = "nowhere.cvec" } => sessions.0.vectors.cvec: expected no file, but vectors in lines, found a file
+        sessions.0.vectors = { lines = ["SEQ 0 1 1 1", "> 1"] } => sessions.0.epochs: expected no epochs beside vectors, found one
+    "#,
+    );
+    let none = drawn.replace("epochs = 2\n", "");
+    assert!(
+        error_of(&none, "name", "good")
+            .contains("sessions.0.epochs: expected a value, or vectors, found neither")
+    );
+    let listed = format!(
+        "{GOOD}[[sessions]]\ncc = \"reno\"\nvectors = {{ lines = [\"SEQ 0 1 1 1\", \"> 100\", \"SEQ 1000 1 1 1\", \"< 9\"] }}\n"
+    );
+    assert_eq!(error_of(&listed, "sessions.0.load", "1 Mbit/s"), "no error");
+    each_has_its_message(
+        &listed,
+        r#"
+        sessions.0.shuffle = 0 s => sessions.0.shuffle: expected a time above zero, found "0 s"
+        sessions.0.load = 0 bit/s => sessions.0.load: expected a rate above zero, and vectors that start at more than one time
+        sessions.0.per_second = 3 => sessions.0.per_second: expected no per_second beside vectors
+        sessions.0.vectors.lines = ["SEQ 0 1 1 1", "> 5", "< 5"] => sessions.0.vectors.lines.2: expected a time t between two data units, found "< 5"
+        sessions.0.vectors.lines = [] => sessions.0.vectors.lines: expected a vector that begins with SEQ, CONC, S or C, found none
+    "#,
+    );
+}
+
+#[test]
+fn damaged_files_of_vectors_are_told_with_their_line() {
+    let folder = std::env::temp_dir().join(format!("elephan-vectors-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let scenario = folder.join("x.toml");
+    let file = folder.join("trace.cvec");
+    let text = format!("{GOOD}[[sessions]]\ncc = \"reno\"\nvectors = {{ cvec = \"trace.cvec\" }}\n");
+    let read = |vectors: Option<&[u8]>| {
+        let _ = std::fs::remove_file(&file);
+        if let Some(vectors) = vectors {
+            std::fs::write(&file, vectors).unwrap();
+        }
+        let name = scenario.display().to_string();
+        let document = parse(&text, &name, Syntax::Toml).unwrap();
+        Scenario::from_document(document, &name, &[], Files::Allowed)
+    };
+    for (vectors, expected) in [
+        (
+            Some(&b"# a comment\nSEQ 0 1 1 1\n> 5\n> 6\n"[..]),
+            ": line 4: expected a time t between two data units, found \"> 6\"",
+        ),
+        (Some(b""), ": expected a vector that begins with SEQ, CONC, S or C, found none"),
+        (Some(b"\xff\xfe"), ": expected a file of connection vectors, found "),
+        (None, ": expected a file of connection vectors, found "),
+    ] {
+        let error = read(vectors).unwrap_err().to_string();
+        let told = error.strip_prefix(&file.display().to_string()).unwrap_or(&error);
+        assert!(told.starts_with(expected) && error.lines().count() == 1, "{error}\n  {expected}");
+    }
+    // The vectors stand in the scenario now: it needs no file any more.
+    let scenario = read(Some(b"# a comment\nSEQ 0 1 1 1   # one epoch\n\n> 5\n")).unwrap();
+    let json = serde_json::to_value(&scenario).unwrap();
+    assert_eq!(json["sessions"][0]["vectors"], serde_json::json!({ "lines": ["SEQ 0 1 1 1", "> 5"] }));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn events_have_theirs() {
     let text = GOOD.replace(
         "buffer = \"20 packets\"",

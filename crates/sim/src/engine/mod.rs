@@ -11,6 +11,7 @@ mod backlog;
 mod faults;
 mod lane;
 mod packets;
+mod sessions;
 mod site;
 mod source;
 #[cfg(test)]

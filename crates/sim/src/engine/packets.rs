@@ -107,6 +107,11 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 let (start, seed) = (self.site.paths.start(flow.reverse), self.site.plan.seed);
                 let mut half =
                     Box::new(Half::receiving(flow, stack, (packet.head.flow, number), start, seed));
+                if self.begin_talk(packet.head.flow, RECEIVER, crowd, now) {
+                    half.only_receives = false;
+                    // It has something to send, so that nothing takes it for a receiver only.
+                    half.endpoint.write(0);
+                }
                 half.receive(&packet.segment(), packet.is_marked(), now);
                 self.site.sinks[place].connection = Some(half);
             }

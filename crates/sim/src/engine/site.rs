@@ -130,7 +130,12 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn take(&mut self, news: News) {
         match news.what {
             What::Added(crowd) => self.site.add_sink(news.slot, Some(crowd)),
-            What::Closed => {
+            What::Opened(session) => self.site.add_talker(news.slot, RECEIVER, session),
+            What::Closed(got_all) => {
+                // What it reports is of the event that it learns of, and not of the next one here.
+                let current = std::mem::replace(&mut self.site.current, news.key);
+                self.close_talk(news.slot, RECEIVER, got_all);
+                self.site.current = current;
                 let place = self.site.place(news.slot);
                 self.site.sinks[place].close();
                 self.site.timers.schedule(Timer::End(news.slot, RECEIVER), Time::MAX);

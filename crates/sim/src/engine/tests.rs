@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 16] = [
+const PLANS: [(&str, &str, u32, usize); 18] = [
     (
         "one hop",
         r#"duration = "4 s"
@@ -54,6 +54,29 @@ const PLANS: [(&str, &str, u32, usize); 16] = [
         arrivals = [{ cc = "reno", per_second = 20, size = "20 kB" }]"#,
         2,
         2,
+    ),
+    (
+        "sessions: initiators first",
+        r#"duration = "6 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", loss = { name = "random", probability = 0.01 } }
+        arrivals = [{ cc = "reno", per_second = 10, size = "20 kB" }]
+        sessions = [
+            { cc = "cubic", per_second = 10, epochs = { uniform = [1, 5] }, request = { exponential = "2 kB" }, response = { exponential = "20 kB" }, think = "100 ms" },
+            { cc = "reno", vectors = { lines = ["CONC 500 2 2 1 1", "c> 30000", "t> 200000", "c> 500", "c< 9000", "t< 100000", "c< 80000"] }, count = 3 },
+        ]"#,
+        2,
+        2,
+    ),
+    (
+        "sessions in both directions",
+        r#"duration = "4 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms" }
+        sessions = [
+            { cc = "cubic", per_second = 5, epochs = 3, request = "1 kB", response = "30 kB", think = "100 ms" },
+            { cc = "reno", per_second = 5, epochs = 3, request = "1 kB", response = "30 kB", think = "100 ms", reverse = true },
+        ]"#,
+        1,
+        1,
     ),
     (
         "applications that write over time",

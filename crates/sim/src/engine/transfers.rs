@@ -14,10 +14,11 @@ use crate::state::slot::Owner;
 use crate::state::timers::Timer;
 
 impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
-    /// A flow arrives at random.
+    /// A flow arrives at random, or a session begins.
     pub(super) fn arrival(&mut self, number: u32, now: Time) {
         let Some(crowd) = &mut self.site.crowds[number as usize] else { return };
-        let size = crowd.members.arrive();
+        let session = crowd.members.open();
+        let size = if session.is_none() { Some(crowd.members.arrive()) } else { None };
         self.site.timers.schedule(Timer::Arrival(number), crowd.members.next());
         let idle = crowd.idle.pop();
         let slot = idle.unwrap_or(self.site.next);
@@ -27,7 +28,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             self.site.add_slot(slot, Owner::Arrival { crowd: number }, Time::MAX);
             self.tell(slot, self.site.plan.crowds[number as usize].flow.forward, What::Added(number));
         }
-        self.open(slot, Some(size), now);
+        if let Some(session) = session {
+            self.begin_session(slot, number, session, now);
+        }
+        self.open(slot, size, now);
     }
 
     /// The start time of a slot's next connection has come.
@@ -68,6 +72,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         self.site.slot(slot).connection = Some(Box::new(connection));
         if let Demand::App(app) = &flow.demand {
             self.site.add_app(slot, App::new(app, flow.stop, self.site.plan.seed, slot, now));
+        }
+        if matches!(flow.demand, Demand::App(_) | Demand::Drawn) && size.is_none() {
             self.set_turn(slot);
         }
         if owner == Owner::Flow {
@@ -79,8 +85,11 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         self.pump::<SENDER>(slot, now);
     }
 
-    /// The application of a sender does what it has to do now, if it is time; returns whether it was.
-    pub(super) fn take_turn(&mut self, slot: u32, now: Time) -> bool {
+    /// The application of an end does what it has to do now, if it is time; returns whether it was.
+    pub(super) fn take_turn(&mut self, slot: u32, end: usize, now: Time) -> bool {
+        if end != SENDER {
+            return self.speak(slot, end, now);
+        }
         let Some(connection) = self.site.slot(slot).connection.as_deref_mut() else { return false };
         if connection.turn > now {
             return false;
@@ -88,6 +97,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if !connection.has_app {
             connection.turn = Time::MAX;
             connection.half.endpoint.stop();
+            return true;
+        }
+        if self.speak(slot, SENDER, now) {
+            self.set_turn(slot);
             return true;
         }
         let place = self.site.place(slot);
@@ -100,8 +113,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         true
     }
 
-    /// Some data of an application may have been acknowledged: reports the chunks of which all was.
+    /// Some data of an application may have been acknowledged: reports the chunks of which all was. Some may have arrived.
     pub(super) fn take_chunks(&mut self, slot: u32, now: Time) {
+        self.listen(slot, SENDER, now);
         let acked = self.site.slot(slot).sender().map_or(0, |sender| sender.counters().bytes_acked);
         while let Some(chunk) = self.site.app(slot).and_then(|app| app.acknowledge(acked, now)) {
             self.report(Report::Finished(slot, chunk));
@@ -111,9 +125,13 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
 
     /// Takes note of when it is the turn of a sender's application.
     fn set_turn(&mut self, slot: u32) {
-        let turn = self.site.app(slot).map_or(Time::MAX, |app| app.turn());
+        let app = self.site.app(slot).map_or(Time::MAX, |app| app.turn());
+        let turn = app.min(self.turn_to_speak(slot, SENDER));
+        let is_session = self.site.talker(slot, SENDER).is_some();
         if let Some(connection) = &mut self.site.slot(slot).connection {
-            connection.turn = turn;
+            // A session that the other end has reset is given up at once.
+            connection.turn =
+                if is_session && connection.half.endpoint.is_reset() { Time::ZERO } else { turn };
         }
     }
 
@@ -128,7 +146,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             connection.is_finished = true;
             let transfer = connection.transfer.as_deref().copied();
             match (owner, transfer) {
-                (_, None) => {}
+                (Owner::Flow, None) => {}
+                (Owner::User { crowd, .. } | Owner::Arrival { crowd }, None) => {
+                    self.site.crowds[crowd as usize].iter_mut().for_each(|crowd| crowd.finished += 1);
+                }
                 (Owner::Flow, Some(transfer)) => self.report(Report::Finished(slot, transfer)),
                 (Owner::User { crowd, .. } | Owner::Arrival { crowd }, Some(transfer)) => {
                     let mut page = None;
@@ -154,11 +175,13 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// A connection is closed: starts what follows in its slot.
     fn close(&mut self, slot: u32, now: Time) {
         self.site.timers.schedule(Timer::End(slot, SENDER), Time::MAX);
+        let got_all = self.site.slot(slot).sender().is_some_and(Endpoint::peer_is_finished);
+        self.close_talk(slot, SENDER, false);
         let running = self.site.slot(slot);
         running.clear();
         let (owner, opened) = (running.owner, running.opened);
         let flow = self.site.plan_of(slot, owner.crowd());
-        self.tell(slot, flow.forward, What::Closed);
+        self.tell(slot, flow.forward, What::Closed(got_all));
         match owner {
             Owner::Flow => {
                 if let Demand::Transfers { size, count } = flow.demand

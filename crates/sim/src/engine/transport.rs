@@ -27,7 +27,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if end == SENDER {
             self.site.slots[place].connection.as_ref().map(|connection| connection.due())
         } else {
-            self.site.sinks[place].connection.as_ref().map(|half| half.endpoint.poll_timeout())
+            let turn = self.turn_to_speak(slot, end);
+            self.site.sinks[place].connection.as_ref().map(|half| half.endpoint.poll_timeout().min(turn))
         }
     }
 
@@ -51,8 +52,12 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if DETAILED && end == SENDER {
             self.note_variables(number, now);
         }
-        if end == SENDER && self.watch(number, now) {
-            return;
+        if end == SENDER {
+            if self.watch(number, now) {
+                return;
+            }
+        } else if !self.site.talkers[RECEIVER].is_empty() {
+            self.listen(number, RECEIVER, now);
         }
         // Timers are lazy: when the due time moves to later, the timer stays, fires early, and is then set to
         // the new time.
@@ -120,7 +125,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             return;
         };
         half.wake = Time::MAX;
-        if !(end == SENDER && self.take_turn(number, now)) {
+        if !self.take_turn(number, end, now) {
             let due = self.due(number, end).unwrap_or(Time::MAX);
             if due > now {
                 self.half(number, end).into_iter().for_each(|half| half.wake = due);

@@ -14,7 +14,6 @@ use crate::record::samples::Samples;
 use crate::report::Report;
 use crate::state::State;
 use crate::state::connection::Transfer;
-use crate::state::slot::Slot;
 
 /// Traces and metrics of a run.
 pub struct Record<'a> {
@@ -84,7 +83,7 @@ impl<'a> Record<'a> {
             }
         }
         for (number, (crowd, _)) in state.crowds().enumerate() {
-            for transfer in state.slots_of(number, crowd).filter_map(Slot::unfinished) {
+            for transfer in state.unfinished_of(number, crowd) {
                 self.note_transfer(self.plan.flows.len() + number, transfer, None);
             }
         }

@@ -28,6 +28,8 @@ pub struct Half {
     pub start: u32,
     /// The codepoint of its packets.
     pub dscp: u8,
+    /// Whether its application closes when the other has: that of a receiver which writes nothing.
+    pub only_receives: bool,
     /// Its TCP.
     pub endpoint: Endpoint,
 }
@@ -41,7 +43,7 @@ pub struct Sending {
     pub reductions: u32,
     /// Whether all data that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
-    /// Whether its application writes over time ([`crate::state::app::App`]): any acknowledgment may be that of a chunk.
+    /// Whether its application writes over time ([`crate::state::app::App`], [`crate::state::talker::Talker`]): any acknowledgment may be that of a chunk.
     pub has_app: bool,
     /// The end of the connection.
     pub half: Half,
@@ -73,7 +75,8 @@ impl Sending {
     ) -> Self {
         let iss = initial_numbers(slot, seed).random();
         let mut endpoint = Endpoint::connect(stack, iss);
-        let has_app = matches!(flow.demand, Demand::App(_));
+        // Of what a crowd draws, only sessions are no transfers.
+        let has_app = matches!(flow.demand, Demand::App(_) | Demand::Drawn) && transfer.is_none();
         match &transfer {
             None if has_app => {}
             None => endpoint.write(u64::MAX),
@@ -83,7 +86,14 @@ impl Sending {
             }
         }
         Self {
-            half: Half { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp },
+            half: Half {
+                endpoint,
+                wake: Time::MAX,
+                number: slot.1,
+                start,
+                dscp: flow.dscp,
+                only_receives: false,
+            },
             // All data of a transfer is written when it begins.
             turn: flow.stop.filter(|_| transfer.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
@@ -106,7 +116,7 @@ impl Half {
         let mut numbers = initial_numbers(slot, seed);
         let _: u32 = numbers.random();
         let endpoint = Endpoint::listen(stack, numbers.random());
-        Self { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp }
+        Self { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp, only_receives: true }
     }
 
     /// Where its packets go, as end `end` of slot `slot`.
@@ -116,12 +126,12 @@ impl Half {
         Address { flow: slot, connection: number as u16, start, backward: end == RECEIVER, dscp }
     }
 
-    /// A segment reaches the receiving half. The receiver's application closes when the sender's has closed.
+    /// A segment reaches the receiving half. If its application writes nothing, it closes when the sender's has closed.
     #[inline]
     pub fn receive(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         let endpoint = &mut self.endpoint;
         endpoint.on_segment(segment, congestion_experienced, now);
-        if endpoint.peer_is_finished() && !endpoint.is_closed() {
+        if endpoint.peer_is_finished() && self.only_receives && !endpoint.is_closed() {
             endpoint.close();
         }
     }

@@ -9,22 +9,24 @@ pub mod slot;
 mod standstill;
 pub mod steps;
 pub mod stream;
+pub mod talker;
 pub mod timers;
 
 use elephan_metrics::{Control, Reception};
 use elephan_network::{Network, Paths};
 use elephan_scenario::plan::{Flow, Plan};
-use elephan_tcp::Counters;
+use elephan_tcp::{Counters, Endpoint};
 
 use crate::packet::Packet;
 use crate::partition::Partition;
 use crate::state::app::App;
-use crate::state::connection::{Transfer, stacks};
+use crate::state::connection::{RECEIVER, SENDER, Transfer, stacks};
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
 use crate::state::site::Site;
 use crate::state::slot::{Owner, Sink, Slot, add};
 use crate::state::stream::Stream;
+use crate::state::talker::Talker;
 use crate::state::timers::Timer;
 
 /// The complete state of a run.
@@ -92,6 +94,9 @@ impl<'a> State<'a> {
                 self.sites[to].add_sink(slot, Some(number));
             }
             self.sites[from].timers.schedule(Timer::Arrival(number), made.members.next());
+            for site in [from, to] {
+                self.sites[site].scripts[number as usize] = made.members.script().cloned();
+            }
             self.sites[from].crowds[number as usize] = Some(made);
         }
     }
@@ -124,6 +129,15 @@ impl<'a> State<'a> {
             let counters = crowd.slots.iter().fold(Counters::default(), |mut sum, &slot| {
                 add(&mut sum, &from.slots[from.place(slot)].counters());
                 sum.bytes_delivered += to.sinks.get(to.place(slot)).map_or(0, Sink::delivered);
+                if let Some(talker) = to.talker(slot, RECEIVER) {
+                    // What its end has received is counted above.
+                    let delivered = sum.bytes_delivered;
+                    add(&mut sum, &talker.before);
+                    if let Some(Some(half)) = to.sinks.get(to.place(slot)).map(|sink| &sink.connection) {
+                        add(&mut sum, &half.endpoint.counters());
+                    }
+                    sum.bytes_delivered = delivered;
+                }
                 sum
             });
             (crowd, counters)
@@ -132,9 +146,31 @@ impl<'a> State<'a> {
 
     /// Payload that has arrived so far at the receivers of a crowd, duplicates included.
     pub fn arrived_of(&self, number: usize, crowd: &Crowd) -> u64 {
-        let [_, to] = sites_of(self.network.paths(), &self.plan.crowds[number].flow);
-        let site = &self.sites[to as usize];
-        crowd.slots.iter().filter_map(|&slot| site.sinks.get(site.place(slot))).map(Sink::arrived).sum()
+        let [from, to] = self.sites_of_crowd(number);
+        let slots = crowd.slots.iter();
+        let arrived = slots.filter_map(|&slot| to.sinks.get(to.place(slot))).map(Sink::arrived).sum::<u64>();
+        let talkers = crowd.slots.iter().filter_map(|&slot| Some((slot, from.talker(slot, SENDER)?)));
+        let answers = talkers.map(|(slot, talker)| {
+            let sender = from.slots[from.place(slot)].sender();
+            talker.arrived_before + sender.map_or(0, Endpoint::bytes_arrived)
+        });
+        arrived + answers.sum::<u64>()
+    }
+
+    fn sites_of_crowd(&self, number: usize) -> [&Site<'a>; 2] {
+        sites_of(self.network.paths(), &self.plan.crowds[number].flow).map(|site| &self.sites[site as usize])
+    }
+
+    /// The transfers of a crowd that are not finished.
+    pub fn unfinished_of<'s>(&'s self, number: usize, crowd: &'s Crowd) -> impl Iterator<Item = Transfer> {
+        let ends = self.sites_of_crowd(number);
+        let transfers = self.slots_of(number, crowd).filter_map(Slot::unfinished);
+        let mut units = Vec::new();
+        for (end, site) in ends.into_iter().enumerate() {
+            let talkers = crowd.slots.iter().filter_map(|&slot| site.talker(slot, end));
+            units.extend(talkers.flat_map(Talker::unfinished));
+        }
+        transfers.chain(units)
     }
 
     /// The slots of the senders of a crowd.

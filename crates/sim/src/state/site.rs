@@ -9,6 +9,7 @@ use elephan_network::Paths;
 use elephan_scenario::Estimate;
 use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::Stack;
+use elephan_traffic::Script;
 use elephan_units::Time;
 
 use crate::detail::Detail;
@@ -21,6 +22,7 @@ use crate::state::host::Host;
 use crate::state::slot::{Owner, Sink, Slot};
 use crate::state::steps::Steps;
 use crate::state::stream::Stream;
+use crate::state::talker::Talker;
 use crate::state::timers::{Timer, Timers};
 
 /// A run of so few events is not ended: they take some ten seconds.
@@ -53,6 +55,10 @@ pub struct Site<'a> {
     pub hosts: Vec<Option<Box<Host>>>,
     /// The applications of flows, by number of the slot from `first` on, if any writes over time.
     pub apps: Vec<Option<Box<App>>>,
+    /// Ends of sessions, of senders and of receivers, by number of the slot from `first` on, if there are any.
+    pub talkers: [Vec<Option<Box<Talker>>>; 2],
+    /// By number of the crowd, what its sessions say, if it has any.
+    pub scripts: Vec<Option<Script>>,
     /// By number, the streams of datagrams whose senders are here.
     pub streams: Vec<Option<Stream>>,
     /// By number, the streams of datagrams whose receivers are here.
@@ -91,8 +97,10 @@ pub struct News {
 pub enum What {
     /// It is new, and belongs to this crowd.
     Added(u32),
-    /// Its current connection closed.
-    Closed,
+    /// Its next connection is that of this session.
+    Opened(u64),
+    /// Its current connection closed, and whether the sender had received all that the receiver wrote.
+    Closed(bool),
 }
 
 impl<'a> Site<'a> {
@@ -119,6 +127,8 @@ impl<'a> Site<'a> {
             crowds: plan.crowds.iter().map(|_| None).collect(),
             hosts: Vec::new(),
             apps: Vec::new(),
+            talkers: Default::default(),
+            scripts: plan.crowds.iter().map(|_| None).collect(),
             streams: plan.streams.iter().map(|_| None).collect(),
             receptions: plan.streams.iter().map(|_| None).collect(),
             timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, (first, next), here),
@@ -177,6 +187,20 @@ impl<'a> Site<'a> {
         let place = self.place(slot);
         self.apps.resize_with(self.apps.len().max(place + 1), || None);
         self.apps[place] = Some(Box::new(app));
+    }
+
+    /// Gives an end in a slot here a session.
+    pub fn add_talker(&mut self, slot: u32, end: usize, session: u64) {
+        let place = self.place(slot);
+        let talkers = &mut self.talkers[end];
+        talkers.resize_with(talkers.len().max(place + 1), || None);
+        let before = talkers[place].take();
+        talkers[place] = Some(Box::new(Talker::new(session, before)));
+    }
+
+    /// The end of a session in a slot here.
+    pub fn talker(&self, slot: u32, end: usize) -> Option<&Talker> {
+        self.talkers[end].get(self.place(slot))?.as_deref()
     }
 
     /// Makes a slot for a receiver here.

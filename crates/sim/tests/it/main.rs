@@ -16,6 +16,7 @@ mod links;
 mod measuring;
 mod queues;
 mod regression;
+mod sessions;
 mod stacks;
 mod starts;
 mod steady_state;

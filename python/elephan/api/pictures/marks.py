@@ -84,7 +84,7 @@ def _stops(document: Mapping[str, Any]) -> Iterator[Mark]:
             for one in range(number, number + count):
                 yield Mark(_core.seconds(str(table["stop"])), f"flow {one} stops")
         number += count
-    for kind in ("web", "arrivals", "cbr", "on_off"):
+    for kind in ("web", "arrivals", "sessions", "cbr", "on_off"):
         for table in document.get(kind, ()):
             if table.get("stop") is not None:
                 yield Mark(_core.seconds(str(table["stop"])), f"{table.get('label') or kind} stops")

@@ -44,7 +44,7 @@ COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
     "is not": operator.ne,
     "is": operator.eq,
 }
-KINDS = {"web": "crowds", "arrivals": "crowds", "cbr": "streams", "on_off": "streams"}
+KINDS = {"web": "crowds", "arrivals": "crowds", "sessions": "crowds", "cbr": "streams", "on_off": "streams"}
 PARTS = {"crowds": "CrowdSummary", "streams": "StreamSummary"}
 
 

@@ -13,7 +13,7 @@ impl Draw {
             Some(links) => links.iter().filter_map(|link| link["name"].as_str().map(str::to_owned)).collect(),
             None => vec!["bottleneck".into(), "bottleneck.reverse".into()],
         };
-        let kinds = ["flow", "web", "arrivals", "cbr", "on_off"];
+        let kinds = ["flow", "web", "arrivals", "sessions", "cbr", "on_off"];
         if kinds.iter().all(|kind| document.get(*kind).and_then(Value::as_array).is_none_or(Vec::is_empty)) {
             document.insert("flow".into(), json!([{ "cc": "sack" }]));
         }
@@ -24,6 +24,9 @@ impl Draw {
                 if kind == "arrivals" && table.contains_key("per_second") == table.contains_key("load") {
                     table.remove("load");
                     table.insert("per_second".into(), json!(self.decades(-1.0, 2.0) / self.duration));
+                }
+                if kind == "sessions" {
+                    self.mend_sessions(table);
                 }
             }
         }
@@ -69,6 +72,46 @@ impl Draw {
             if link.get("buffer").is_none() {
                 link["buffer"] = buffer.clone();
             }
+        }
+    }
+
+    /// Gives sessions either vectors or what is drawn.
+    fn mend_sessions(&mut self, table: &mut Map<String, Value>) {
+        if self.chance(0.3) {
+            for name in ["per_second", "epochs", "request", "response", "think", "serve"] {
+                table.remove(name);
+            }
+            let lines = [
+                "SEQ 0 2 1 1",
+                "> 300",
+                "t 1000",
+                "< 20000",
+                "t 5",
+                "> 5000",
+                "t 100",
+                "SEQ 20000 1 1 1",
+                "< 3000",
+                "CONC 5000 2 1 1 2",
+                "c> 10",
+                "t> 1000",
+                "c> 5000",
+                "c< 40000",
+                "t< 10",
+            ];
+            table.insert("vectors".into(), json!({ "lines": lines }));
+            return;
+        }
+        for name in ["vectors", "shuffle", "load"] {
+            table.remove(name);
+        }
+        table.insert("per_second".into(), json!(self.decades(-1.0, 2.0) / self.duration));
+        for (name, value) in [
+            ("epochs", json!({ "uniform": [1, 4] })),
+            ("request", json!("400 B")),
+            ("response", json!({ "exponential": "20 kB" })),
+            ("think", json!({ "exponential": time(self.duration / 20.0) })),
+        ] {
+            table.entry(name).or_insert(value);
         }
     }
 
