@@ -56,8 +56,11 @@ const fn recovery(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ByteCounting {
-    /// One segment for each ACK, however much it acknowledges (RFC 5681's text).
+    /// One segment for each ACK of one or more, however many (Linux 2.4, `tcp_ack`). An ACK of a part of a segment counts for none.
     PerAck,
+    /// One segment for each ACK of new data, also of a part of a segment (RFC 5681, section 3.1, without the limit that it
+    /// recommends): what divided ACKs exploit (`misbehave.ack_division`).
+    PerAnyAck,
     /// All that it newly delivers, cumulatively or selectively, without a limit in slow start, and also at the ACK that ends a
     /// recovery (Linux, `tcp_cong_avoid`).
     Delivered,
@@ -221,6 +224,81 @@ elephan_units::with_defaults! {
     }
 }
 
+elephan_units::with_defaults! {
+    /// How the two ends of a connection misbehave (RFC 9743, section 7.6). By default they do not. A receiver that withholds ACKs is one of
+    /// `delayed_ack`: of many `segments`, or a long `timeout`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Misbehave {
+        /// The receiver acknowledges each segment in so many pieces, one ACK each (ACK division; Savage, Cardwell, Wetherall and Anderson
+        /// 1999). A stack that counts ACKs grows its window for each (`byte_counting = "per_any_ack"`); one that counts bytes does not
+        /// (RFC 3465). At most one for each byte of a segment.
+        pub ack_division: u16 = 1,
+        /// The receiver acknowledges so many segments beyond the last that has arrived (optimistic ACKs; Savage et al. 1999; Sherwood,
+        /// Bhattacharjee and Braud 2005), and all below them: what was lost is never repaired, and no loss is seen. It begins with none,
+        /// and each segment that arrives adds one; one that was sent again shows that it went too far, and it begins again. Goodput counts
+        /// what has arrived.
+        pub optimistic_acks: u32 = 0,
+        /// The receiver echoes no mark (RFC 3168, section 7; RFC 3540, section 1).
+        pub conceal_marks: bool = false,
+        /// The sender does not answer echoed marks (RFC 3168, section 7), and does not say that it did (CWR).
+        pub ignore_marks: bool = false,
+        /// The sender repairs what is lost and leaves its window as it is: the multiplicative decrease of a greedy sender is by a factor of 1
+        /// (Akella, Seshan, Karp, Shenker and Papadimitriou 2002). The first loss ends a slow start without a threshold. A retransmission
+        /// timeout has its usual response: without ACKs to send at, such a sender begins again, too.
+        pub ignore_losses: bool = false,
+    }
+}
+
+impl Misbehave {
+    /// The keys that are not as an honest stack has them, with their values: for those who cannot do as they say.
+    pub fn asked(&self) -> Vec<(&'static str, String)> {
+        let Self { ack_division, optimistic_acks, conceal_marks, ignore_marks, ignore_losses } = *self;
+        let all = [
+            ("misbehave.ack_division", ack_division > 1, ack_division.to_string()),
+            ("misbehave.optimistic_acks", optimistic_acks > 0, optimistic_acks.to_string()),
+            ("misbehave.conceal_marks", conceal_marks, conceal_marks.to_string()),
+            ("misbehave.ignore_marks", ignore_marks, ignore_marks.to_string()),
+            ("misbehave.ignore_losses", ignore_losses, ignore_losses.to_string()),
+        ];
+        all.into_iter().filter(|(_, asked, _)| *asked).map(|(key, _, found)| (key, found)).collect()
+    }
+
+    /// What cannot work on a stack of these settings.
+    fn mistakes(&self, tcp: &Config) -> Vec<Mistake> {
+        let mss = tcp.mss();
+        let without_ecn = "false, because ecn is false";
+        let needs = [
+            (
+                "misbehave.ack_division",
+                (1..=mss).contains(&self.ack_division.into()),
+                format!("1 to {mss}, the bytes of a segment"),
+            ),
+            (
+                "misbehave.optimistic_acks",
+                u64::from(self.optimistic_acks) * u64::from(mss) <= LARGEST_WINDOW,
+                format!("at most {}, a window of 2^30 bytes", LARGEST_WINDOW / u64::from(mss.max(1))),
+            ),
+            ("misbehave.conceal_marks", !self.conceal_marks || tcp.ecn, without_ecn.to_owned()),
+            ("misbehave.ignore_marks", !self.ignore_marks || tcp.ecn, without_ecn.to_owned()),
+            (
+                "misbehave.ignore_losses",
+                !self.ignore_losses || tcp.recovery != Recovery::Tahoe,
+                "false, because recovery is tahoe, which repairs by slow start".to_owned(),
+            ),
+        ];
+        let found = |key: &str| {
+            let asked = self.asked().into_iter().find(|(asked, _)| *asked == key);
+            asked.map_or_else(|| self.ack_division.to_string(), |(_, found)| found)
+        };
+        let wrong = needs.into_iter().filter(|(_, holds, _)| !holds);
+        wrong.map(|(key, _, expected)| Mistake::new(key, expected, found(key))).collect()
+    }
+}
+
+/// The largest window that TCP can express, in bytes (RFC 7323, section 2.3).
+const LARGEST_WINDOW: u64 = 1 << 30;
+
 /// A stack whose settings the other keys of `tcp` start from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Profile {
@@ -292,6 +370,8 @@ elephan_units::with_defaults! {
         pub byte_counting: ByteCounting = ByteCounting::Abc { limit: 2 },
         /// Delayed acknowledgments of the receiver.
         pub delayed_ack: DelayedAck = DelayedAck::default(),
+        /// How the two ends misbehave; by default they do not.
+        pub misbehave: Misbehave = Misbehave::default(),
         /// Initial window, in segments, at most 2^30 (RFC 6928: 10; RFC 5681: 2 to 4).
         pub initial_window: u32 = 10,
         /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
@@ -467,6 +547,7 @@ impl Config {
                 need(bytes.get() >= packet, key, "room for a packet", &quoted(&bytes));
             }
         }
+        mistakes.extend(self.misbehave.mistakes(self));
         mistakes
     }
 }

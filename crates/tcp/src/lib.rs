@@ -50,8 +50,8 @@ mod sequence;
 mod stack;
 
 pub use config::{
-    AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, Profile, RECOVERIES, Recovery, SsthreshBase,
-    WindowReduction,
+    AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, Misbehave, Profile, RECOVERIES, Recovery,
+    SsthreshBase, WindowReduction,
 };
 pub use endpoint::Endpoint;
 pub use receiver::window_of_memory;

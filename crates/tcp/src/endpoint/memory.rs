@@ -34,7 +34,7 @@ fn a_connection_takes_less_than_1300_bytes() {
     exchange(&mut ends, Time::from_millis(1));
     assert_eq!(ends[1].bytes_delivered(), 100_000);
     for end in &ends {
-        assert!(end.handshake.is_none() && end.challenges.is_none() && !end.receiver.has_blocks());
+        assert!(end.handshake.is_none() && end.rare.is_none() && !end.receiver.has_blocks());
     }
     assert!(ends[0].sending.is_some() && ends[1].sending.is_none());
     assert_eq!(Arc::strong_count(&stack), 3);

@@ -4,6 +4,7 @@
 mod handshake;
 #[cfg(test)]
 mod memory;
+mod misbehave;
 mod receive;
 mod transmit;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::sequence;
 use crate::stack::Stack;
 
 use handshake::Handshake;
+use misbehave::Optimism;
 
 /// The state of the connection (RFC 9293, section 3.3.2). The two halves keep the state of its closing: a FIN
 /// is acknowledged like data. There is no TIME-WAIT: the endpoint answers late segments for as long as it
@@ -84,13 +86,25 @@ pub struct Endpoint {
     rtt: Time,
     /// None once the connection is established.
     handshake: Option<Box<Handshake>>,
-    /// The challenge ACKs of the current span, and when it began; none before the first.
-    challenges: Option<Box<(u32, Time)>>,
+    /// None as long as none of it is needed.
+    rare: Option<Box<Rare>>,
     tries: u32,
     /// Options that we offer; after the handshake, those that both ends use.
     sack: bool,
     /// Whether the connection was aborted and the peer is to be notified.
     send_reset: bool,
+    /// Whether it acknowledges what has not arrived, and whether it divides its ACKs.
+    is_optimistic: bool,
+    divides: bool,
+}
+
+/// What few connections need.
+#[derive(Debug)]
+struct Rare {
+    /// The challenge ACKs of the current span, and when it began.
+    challenges: (u32, Time),
+    /// What an end that acknowledges early knows.
+    optimism: Option<Optimism>,
 }
 
 /// The sending half of an endpoint, and its counters.
@@ -126,8 +140,10 @@ impl Endpoint {
             ts_recent: 0,
             ts_recent_at: Time::ZERO,
             last_ack: 0,
-            challenges: None,
+            rare: None,
             send_reset: false,
+            is_optimistic: config.misbehave.optimistic_acks > 0,
+            divides: config.misbehave.ack_division > 1,
         }
     }
 
@@ -190,7 +206,14 @@ impl Endpoint {
             {
                 Usual::Sender
             }
-            None if self.receiver.is_usual() && !self.echo && !self.echoes_each_mark() => Usual::Receiver,
+            None if self.receiver.is_usual()
+                && !self.echo
+                && !self.echoes_each_mark()
+                && !self.is_optimistic
+                && !self.divides =>
+            {
+                Usual::Receiver
+            }
             _ => Usual::Neither,
         }
     }
@@ -358,10 +381,12 @@ impl Endpoint {
         self.state == State::Reset
     }
 
-    /// Payload bytes received from the peer and handed to the application, once and in order.
+    /// Payload bytes received from the peer and handed to the application, once and in order. Where they are acknowledged early, in the order
+    /// of arrival: what is missing stays so.
     #[inline]
     pub fn bytes_delivered(&self) -> u64 {
-        self.receiver.delivered()
+        let optimism = self.rare.as_ref().and_then(|rare| rare.optimism.as_ref());
+        optimism.map_or_else(|| self.receiver.delivered(), |optimism| optimism.bytes)
     }
 
     /// Payload bytes of all data segments that have arrived from the peer: in any order, duplicates and discarded ones included.

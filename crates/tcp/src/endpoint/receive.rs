@@ -150,7 +150,7 @@ impl Endpoint {
     /// Sends an ACK of the current state, so that a peer that meant the segment can do better (RFC 5961).
     #[cold]
     fn challenge(&mut self, now: Time) {
-        let (count, since) = &mut **self.challenges.get_or_insert_with(|| Box::new((0, now)));
+        let (count, since) = &mut self.rare(now).challenges;
         if now.since(*since) >= CHALLENGES.1 {
             (*count, *since) = (0, now);
         }
@@ -188,8 +188,9 @@ impl Endpoint {
             return;
         }
         // What lies below the window is not recorded (RFC 7323, section 5.3, R2 and R3); the window begins at the last
-        // acknowledgment, as in Linux (`tcp_sequence`).
-        if is_newest && last_ack.wrapping_sub(segment.seq) < segment.seq_len().max(1) {
+        // acknowledgment, as in Linux (`tcp_sequence`). An end that acknowledges early echoes the newest.
+        let is_in_window = last_ack.wrapping_sub(segment.seq) < segment.seq_len().max(1);
+        if is_newest && (is_in_window || self.is_optimistic) {
             (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         }
         if !says_nothing {
@@ -233,6 +234,7 @@ impl Endpoint {
     }
 
     fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
+        let marked = marked && !self.stack.config.misbehave.conceal_marks;
         if self.echoes_each_mark() {
             self.echo_this(marked, now);
         } else {
@@ -250,7 +252,12 @@ impl Endpoint {
         let echo = self.age_of_echo(segment.ts_ecr, now);
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
-        self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
+        let right = left + u64::from(segment.len);
+        if self.is_optimistic {
+            self.receive_early(left, right, fin, echo, now);
+        } else {
+            self.receiver.receive(left, right, fin, echo, now);
+        }
         if self.receiver.hurries_reads && segment.len > 0 {
             self.note_push(&segment.header());
         }
@@ -315,7 +322,7 @@ impl Endpoint {
             window: u64::from(segment.window) << self.peer_shift,
             blocks: &blocks[..count],
             has_data: segment.len > 0,
-            ece: self.ecn && segment.flags.contains(Flags::ECE),
+            ece: self.ecn && segment.flags.contains(Flags::ECE) && !self.stack.config.misbehave.ignore_marks,
             echoed: (self.timestamps && segment.timestamps).then_some(segment.ts_ecr),
         };
         let Sending { sender, counters } = self.sending();

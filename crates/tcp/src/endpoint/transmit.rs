@@ -70,6 +70,11 @@ impl Endpoint {
             }
         }
         if self.receiver.ack_now {
+            if self.divides
+                && let Some(piece) = self.poll_piece(now)
+            {
+                return Some(piece);
+            }
             let mut segment = Segment::from(self.acknowledgment(now));
             if self.sack && self.receiver.has_blocks() {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
@@ -124,7 +129,7 @@ impl Endpoint {
 
     /// The header of a segment without data at this offset, that advertises a window of so many bytes.
     #[inline(always)]
-    fn header(&self, offset: u64, window: u64, now: Time) -> Header {
+    pub(super) fn header(&self, offset: u64, window: u64, now: Time) -> Header {
         Header {
             seq: sequence::wire(offset, self.iss.wrapping_add(1)),
             ack: self.due(),

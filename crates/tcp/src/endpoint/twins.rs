@@ -10,7 +10,7 @@ use elephan_units::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, WindowReduction};
+use crate::config::{AfterIdle, BurstSize, ByteCounting, Config, DelayedAck, Misbehave, WindowReduction};
 use crate::segment::{Burst, Flags, Header};
 
 /// What a path does to segments, in each direction: chances in 1000, times in microseconds.
@@ -118,7 +118,7 @@ impl Twin {
 /// All state of an endpoint but that of its controller, of which the snapshot tells.
 fn describe(end: &Endpoint) -> String {
     let Endpoint { state, receiver, sending, handshake, echo, ts_recent, ts_recent_at, last_ack, .. } = end;
-    let options = (end.sack, end.timestamps, end.ecn, end.capable, &end.challenges, end.send_reset);
+    let options = (end.sack, end.timestamps, end.ecn, end.capable, &end.rare, end.send_reset);
     let sending = sending.as_ref().map(|sending| (sending.sender.describe(), sending.counters));
     format!("{:?}", (sending, receiver, handshake, state, echo, ts_recent, ts_recent_at, last_ack, options))
 }
@@ -267,6 +267,14 @@ fn live(
 }
 
 prop_compose! {
+    fn misbehaviour()(
+        ack_division in 1u16..4, optimistic_acks in 0u32..4, [conceal_marks, ignore_marks, ignore_losses] in any::<[bool; 3]>(),
+    ) -> Misbehave {
+        Misbehave { ack_division, optimistic_acks, conceal_marks, ignore_marks, ignore_losses }
+    }
+}
+
+prop_compose! {
     fn config()(
         bits in any::<[bool; 20]>(),
         recovery in prop::sample::select(&[Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack,
@@ -277,7 +285,8 @@ prop_compose! {
         burst_limit in prop::option::of(1u32..6),
         burst in prop::sample::select(&[BurstSize::Segments(1), BurstSize::Segments(1), BurstSize::Tso, BurstSize::Segments(4)][..]),
         initial_ssthresh in prop::option::of(2u32..40),
-        counting in 0u8..3,
+        counting in 0u8..4,
+        misbehave in prop_oneof![3 => Just(Misbehave::default()), 1 => misbehaviour()],
     ) -> Config {
         let [rack, tlp, fack, lost_retransmission, frto, eifel, proportional, other, reduce_again, limited_transmit,
              timestamps, dsack, ecn, compress, send_buffer_tuning, auto_tuning, pacing, moderate_cwnd, whole,
@@ -299,6 +308,7 @@ prop_compose! {
             byte_counting: match counting {
                 0 => ByteCounting::PerAck,
                 1 => ByteCounting::Delivered,
+                2 => ByteCounting::PerAnyAck,
                 _ => ByteCounting::Abc { limit: 2 },
             },
             delayed_ack: DelayedAck { segments, quick, compress, read: tlp, ..DelayedAck::default() },
@@ -312,6 +322,7 @@ prop_compose! {
             after_idle: if odd { AfterIdle::Decay } else { AfterIdle::Restart },
             quantisation: if whole { Quantisation::RoundUp } else { Quantisation::None },
             rto_min: Time::from_millis(200),
+            misbehave,
             ..Config::default()
         }
     }

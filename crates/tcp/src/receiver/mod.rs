@@ -408,6 +408,22 @@ impl Receiver {
         self.right_size(echo, now);
     }
 
+    /// Acknowledges everything below `offset` whether it has arrived or not, and nothing above it, as if it had arrived in order; `fin` says
+    /// that the FIN at `offset` has arrived. `echo` is as in [`Receiver::receive`].
+    pub fn claim(&mut self, offset: u64, fin: bool, echo: Option<Time>, now: Time) {
+        if self.fin == u64::MAX && offset < self.next {
+            self.unread = self.unread.saturating_sub((self.next - offset) as u32);
+            self.next = offset;
+            self.ack_now = true;
+        }
+        let right = offset.min(self.fin);
+        if right + u64::from(fin) > self.next {
+            self.receive(self.next, right, fin, echo, now);
+        } else {
+            self.ack_now = true;
+        }
+    }
+
     /// `[left, end)` is discarded; the first part that had arrived before is reported as duplicate (RFC
     /// 2883).
     pub fn report_duplicate(&mut self, left: u64, end: u64) {

@@ -60,7 +60,8 @@ impl RightSizing {
             return window;
         }
         self.measured_from = (delivered, now);
-        let taken = delivered - before;
+        // Less than before where early ACKs were withdrawn.
+        let taken = delivered.saturating_sub(before);
         let Some(most) = &mut self.most else {
             // Twice the delivered bytes leave room for the next window of a sender in slow start.
             return (self.factor * taken as f64) as u64;

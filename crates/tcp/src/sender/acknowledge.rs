@@ -405,16 +405,18 @@ impl Sender {
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && !self.phase.is_recovery();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
-        // An ACK that does not move the left edge over a segment counts for none, unless segments were overtaken further than
-        // three places before: then order says nothing (Linux, `tcp_may_raise_cwnd`).
+        // An ACK that does not move the left edge over a segment counts for none, unless each that moves it does, or segments were
+        // overtaken further than three places before: then order says nothing (Linux, `tcp_may_raise_cwnd`).
         let in_any_order = self.settings.byte_counting == ByteCounting::Delivered
             && delivered.bytes > 0
             && self.reordering() > DUP_THRESH;
-        let grows = (delivered.segments > 0 || in_any_order)
-            && state != State::Recovery
+        let grows = state != State::Recovery
             && !matches!(self.phase, Phase::Cwr { .. })
             && !held_back
             && counts
+            && (delivered.segments > 0
+                || in_any_order
+                || self.settings.byte_counting == ByteCounting::PerAnyAck && self.space.una > before.una)
             && self.may_grow();
         let growth = if grows { self.worth(delivered.counted, delivered.cumulative) } else { 0.0 };
         if self.governed.is_some() {
@@ -506,7 +508,7 @@ impl Sender {
     #[inline(always)]
     fn worth(&self, bytes: u64, cumulative: u64) -> f64 {
         let limit = match self.settings.byte_counting {
-            ByteCounting::PerAck => return 1.0,
+            ByteCounting::PerAck | ByteCounting::PerAnyAck => return 1.0,
             ByteCounting::Delivered => return self.segments(bytes).ceil(),
             ByteCounting::Abc { limit } => limit,
         };

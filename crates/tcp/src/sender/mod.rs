@@ -191,7 +191,7 @@ impl Sender {
     pub fn new(stack: &Stack, seed: u64) -> Self {
         let Stack { config, controller, .. } = stack;
         let mut settings = Settings::new(config);
-        if controller.governs_recovery() {
+        if controller.governs_recovery() || settings.ignores_losses {
             settings.leave_recovery_window();
         }
         let governor = controller.governor();

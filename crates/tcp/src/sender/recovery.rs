@@ -269,6 +269,10 @@ impl Sender {
     /// A congestion event. The data in flight at the event is that beyond `una`; for a mark this is the left
     /// edge before the ACK. The caller ensures that there was no other event in this window of data.
     pub(super) fn reduce(&mut self, cause: Cause, una: u64, counters: &mut Counters, now: Time) {
+        if self.settings.ignores_losses && cause == Cause::Loss {
+            self.ignore_loss();
+            return;
+        }
         counters.reductions += 1;
         counters.loss_events += u64::from(cause == Cause::Loss);
         self.note_reduction(cause);
@@ -292,6 +296,17 @@ impl Sender {
             min_rtt: self.rtt.min(),
         });
         self.reduce_unvalidated(cause, una, validated);
+    }
+
+    /// A loss for which an honest sender reduces its window: the window stays as it is, and so does the threshold if there is one.
+    #[cold]
+    fn ignore_loss(&mut self) {
+        let untold = self.last_reduction.untold;
+        self.note_reduction(Cause::Loss);
+        self.last_reduction.untold = untold;
+        if self.controller.ssthresh().is_infinite() {
+            self.controller.restrict(self.controller.cwnd());
+        }
     }
 
     /// Whether the next ACK is dubious whatever it says (Linux 2.4, net/ipv4/tcp_input.c, `tcp_ack_is_dubious`): a segment is

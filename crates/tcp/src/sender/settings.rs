@@ -46,6 +46,8 @@ pub struct Settings {
     pub eifel: bool,
     /// Whether both ends use ECN.
     pub ecn: bool,
+    /// Whether a loss is repaired and not answered.
+    pub ignores_losses: bool,
     /// The restart window after an idle period, in segments.
     pub initial_window: u32,
 }
@@ -91,6 +93,7 @@ impl Settings {
             eifel: config.eifel,
             timer_margin: config.timer_margin,
             ecn: config.ecn,
+            ignores_losses: config.misbehave.ignore_losses,
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
             initial_window: config.initial_window,
         }

@@ -13,6 +13,7 @@ mod governor;
 mod host;
 mod linux;
 mod marks;
+mod misbehave;
 mod opening;
 mod properties;
 mod rack;
