@@ -112,7 +112,45 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     need(ssthresh.is_none(), "initial_ssthresh", "none", ssthresh.unwrap_or(0).to_string());
     let per_ack = tcp.byte_counting == ByteCounting::PerAck;
     need(!per_ack, "byte_counting", "abc", "\"per_ack\"".to_owned());
+    let per_any_ack = tcp.byte_counting == ByteCounting::PerAnyAck;
+    need(!per_any_ack, "byte_counting", "abc", "\"per_any_ack\"".to_owned());
+    for (key, found) in tcp.misbehave.asked() {
+        need(false, key, "an honest end", found);
+    }
     let segments = tcp.delayed_ack.segments;
     need(segments == DelayedAck::default().segments, "delayed_ack.segments", "2", segments.to_string());
     different
+}
+
+#[cfg(test)]
+mod tests {
+    use elephan_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_honest() {
+        for (habit, found) in [
+            ("ack_division", "2"),
+            ("optimistic_acks", "3"),
+            ("conceal_marks", "true"),
+            ("ignore_marks", "true"),
+            ("ignore_losses", "true"),
+        ] {
+            let toml = format!(
+                "duration = \"1 s\"\nengine = \"linux\"\npath = {{ rate = \"10 Mbit/s\", rtt = \"40 ms\" }}\n\
+                 tcp = {{ ecn = true, misbehave = {{ {habit} = {found} }} }}\nflow = [{{ cc = \"reno\" }}]"
+            );
+            let plan = Scenario::from_toml(&toml, "test", &[])
+                .and_then(|file| file.resolve("test"))
+                .expect("a plan");
+            let expected = format!(
+                "tcp.misbehave.{habit}: expected an honest end, which is the kernel's, found {found}"
+            );
+            assert_eq!(
+                unsupported(&plan, false).iter().map(ToString::to_string).collect::<Vec<_>>(),
+                [expected]
+            );
+        }
+    }
 }

@@ -67,6 +67,10 @@ impl Algorithm {
             let expected = format!("false, because {name} sets its window itself");
             mistakes.push(Mistake::new("rate_limited_increase", expected, true));
         }
+        if tcp.misbehave.ignore_losses && governs {
+            let expected = format!("false, because {name} sets its window itself");
+            mistakes.push(Mistake::new("misbehave.ignore_losses", expected, true));
+        }
         mistakes
     }
 

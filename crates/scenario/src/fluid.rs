@@ -84,6 +84,7 @@ impl Plan {
         let mut classes: Vec<Class> = Vec::new();
         // The class of each flow.
         let mut members = Vec::with_capacity(self.flows.len());
+        self.behaves()?;
         for (number, flow) in self.flows.iter().enumerate() {
             let refused = |expected, found| Err(refused(&format!("flow.{number}"), expected, found));
             if flow.demand != Demand::Unlimited {
@@ -156,6 +157,12 @@ impl Plan {
             "trace_s": self.trace.interval.secs_f64(),
         }))
     }
+
+    /// Whether the ends of all flows behave; else the first key that says otherwise is refused.
+    fn behaves(&self) -> Result<(), Error> {
+        let asked = self.flows.iter().find_map(|flow| flow.tcp.misbehave.asked().into_iter().next());
+        asked.map_or(Ok(()), |(key, found)| Err(refused(&format!("tcp.{key}"), "ends that behave", &found)))
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +199,13 @@ mod tests {
         ] {
             let error = fluid(path).expect_err(path);
             assert!(error.contains(expected), "{error}");
+        }
+        for misbehave in ["ack_division = 2", "optimistic_acks = 3", "ignore_losses = true"] {
+            let (key, value) = misbehave.split_once(" = ").unwrap();
+            let expected =
+                format!("tcp.misbehave.{key}: engine \"model\": expected ends that behave, found {value}");
+            let error = fluid(&format!("tcp.misbehave.{misbehave}")).expect_err(key);
+            assert!(error.contains(&expected), "{error}");
         }
     }
 }

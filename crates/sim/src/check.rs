@@ -95,9 +95,14 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     amounts("rto_s", &trace.rto_s)?;
     amounts("goodput_bit_s of flow", &trace.goodput_bit_s)?;
     received(plan, "flow", &trace.flow, &trace.time_s, [&trace.goodput_bit_s, &trace.receive_rate_bit_s])?;
-    let propagation = |flow: &Flow| plan.least_delay(flow.forward) + plan.least_delay(flow.reverse);
-    let least: Vec<f64> =
-        plan.flows.iter().map(|flow| propagation(flow).since(flow.tcp.tick()).secs_f64()).collect();
+    // Where data is acknowledged before it has arrived, a round trip is as short as that makes it.
+    let least = |flow: &Flow| match flow.tcp.misbehave.optimistic_acks {
+        0 => (plan.least_delay(flow.forward) + plan.least_delay(flow.reverse))
+            .since(flow.tcp.tick())
+            .secs_f64(),
+        _ => 0.0,
+    };
+    let least: Vec<f64> = plan.flows.iter().map(least).collect();
     for (&flow, &srtt_s) in trace.flow.iter().zip(&trace.srtt_s) {
         let least = least[flow as usize];
         need(srtt_s.is_nan() || srtt_s >= least, || {

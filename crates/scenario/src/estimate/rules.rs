@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_net::{Limit, Queue};
+use elephan_tcp::{Config, Misbehave};
 use elephan_traffic::{App, Datagrams, Demand, Distribution, KeyFrames, Pace, Pattern, Sessions, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 
@@ -148,8 +149,33 @@ struct Group {
     room: f64,
     /// Segments of first windows: of connections at a time, and of all.
     first: [f64; 2],
+    /// ACKs of a segment, at most.
+    acks: f64,
     /// Rows of traced events besides those of delivered segments.
     rows: f64,
+}
+
+/// What the manners of a stack's ends change.
+struct Manners {
+    /// ACKs of a segment.
+    acks: f64,
+    /// Segments that are acknowledged before they have arrived.
+    lead: f64,
+    /// Whether losses limit what is sent; else nothing but the windows does.
+    yields: bool,
+}
+
+impl Manners {
+    fn of(tcp: &Config) -> Self {
+        let Misbehave { ack_division, optimistic_acks, ignore_losses, .. } = tcp.misbehave;
+        let yields = optimistic_acks == 0 && !ignore_losses;
+        Self { acks: ack_division.into(), lead: optimistic_acks.into(), yields }
+    }
+
+    /// A limit of what is sent by what links let through.
+    fn bound(&self, limit: f64) -> f64 {
+        if self.yields { limit } else { f64::INFINITY }
+    }
 }
 
 pub(crate) struct Estimator<'p> {
@@ -296,7 +322,7 @@ impl<'p> Estimator<'p> {
             let queued = outstanding.min(group.room);
             self.bytes.add(key, outstanding * SEGMENT_BYTES + 2.0 * queued * PACKET_BYTES);
             if self.plan.trace.events {
-                self.rows.add("trace.events", delivered * (2.0 * SENT + 3.0) + group.rows);
+                self.rows.add("trace.events", delivered * (2.0 * SENT + 1.0 + 2.0 * group.acks) + group.rows);
             }
         }
     }
@@ -350,10 +376,11 @@ impl<'p> Estimator<'p> {
             rate += back.iter().map(|&link| self.rates[link as usize]).fold(f64::INFINITY, f64::min);
         }
         let bits = rate * self.seconds * narrowest.map_or(1.0, links);
-        let capacity = bits / (8.0 * packet) + 2.0 * narrowest.map_or(1.0, links);
+        let manners = Manners::of(tcp);
+        let capacity = manners.bound(bits / (8.0 * packet) + 2.0 * narrowest.map_or(1.0, links));
         let buffers = [tcp.send_buffer, tcp.receive_buffer].into_iter().flatten();
         let window = buffers.map(Bytes::get).fold(LARGEST_WINDOW, u64::min);
-        let window = (window as f64 / mss).ceil() + 1.0;
+        let window = (window as f64 / mss).ceil() + 1.0 + manners.lead;
         let (slots, connections, sizes) = self.connections(table, rtt, bits);
         let written = match &flow.demand {
             Demand::App(app) => Some(writes(app, self.seconds, rtt)),
@@ -379,7 +406,7 @@ impl<'p> Estimator<'p> {
         let [before, after, back] = [before, after, back].map(|links| self.visits(links));
         let hosts = 2.0 * f64::from(u8::from(flow.host.is_some()));
         let sent = before + f64::from(u8::from(tcp.pacing)) + hosts;
-        let cost = SENT * sent + after + back + 2.0 + hosts;
+        let cost = SENT * sent + after + 1.0 + manners.acks * (back + 1.0 + hosts);
         let hops = sent + after + back + 3.0;
         let first = f64::from(tcp.initial_window).min(window);
         let delivered = segments.min(capacity);
@@ -411,11 +438,11 @@ impl<'p> Estimator<'p> {
         group.cost = group.cost.max(cost);
         group.outstanding += (window * slots).min(by_size(slots, window * mss));
         let both = || route.iter().chain(self.route(flow.reverse));
-        group.room += if narrowest.is_none() {
-            f64::INFINITY
-        } else {
-            both().map(|&link| self.room(link, SENT * rate, packet)).sum()
+        group.room += match narrowest {
+            None => f64::INFINITY,
+            Some(_) => manners.bound(both().map(|&link| self.room(link, SENT * rate, packet)).sum()),
         };
+        group.acks = group.acks.max(manners.acks);
         group.first[0] += first * slots;
         group.first[1] += first * connections;
         // A segment of the first window may be sent and dropped, whatever the links let through.

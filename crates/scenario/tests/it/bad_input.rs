@@ -90,6 +90,21 @@ fn an_application_that_contradicts_itself_is_refused() {
 }
 
 #[test]
+fn ends_that_cannot_misbehave_so_are_refused() {
+    let table = r#"
+        flow.0.tcp = { misbehave = { ack_division = 0 } } => flow.0.tcp.misbehave.ack_division: expected 1 to 1448, the bytes of a segment, found 0
+        flow.0.tcp = { misbehave = { ignore_marks = true } } => flow.0.tcp.misbehave.ignore_marks: expected false, because ecn is false, found true
+        flow.0.tcp = { misbehave = { spoof = 3 } } => flow.0.tcp.misbehave.spoof: expected one of the keys ack_division, optimistic_acks, conceal_marks, ignore_marks, ignore_losses, found "spoof"
+    "#;
+    each_has_its_message(GOOD, table);
+    let governed = GOOD.replace("cc = \"reno\"", "cc = \"bbr\"");
+    let table = r"
+        flow.0.tcp = { misbehave = { ignore_losses = true } } => flow.0.tcp.misbehave.ignore_losses: expected false, because bbr sets its window itself, found true
+    ";
+    each_has_its_message(&governed, table);
+}
+
+#[test]
 fn the_good_ones_are_good() {
     assert_eq!(error_of(GOOD, "name", "good"), "no error");
     assert_eq!(error_of(LINKS, "name", "good"), "no error");

@@ -14,6 +14,7 @@ mod hosts;
 mod kernel;
 mod links;
 mod measuring;
+mod misbehave;
 mod queues;
 mod regression;
 mod sessions;

@@ -144,6 +144,11 @@ def unsupported(scenario: Scenario) -> list[str]:
             refuse("tcp.initial_ssthresh", f"none with {name} and slow start {slow_start['name']}", ssthresh)
         if name not in OWN and counting == "per_ack" and segments > 1:
             refuse("tcp.byte_counting", f"abc with {name} and delayed ACKs, for it counts segments", "per_ack")
+        if counting == "per_any_ack":
+            refuse("tcp.byte_counting", "per_ack, which is the same where no ACK is divided", counting)
+        for habit, value in tcp.get("misbehave", {}).items():
+            if value != (habit == "ack_division"):
+                refuse(f"tcp.misbehave.{habit}", "an honest end", value)
         if name == "hstcp" and not linux and counting != "per_ack" and segments > 1:
             refuse("tcp.byte_counting", "per_ack with hstcp and delayed ACKs, for ns-2 counts ACKs", counting)
         if name == "scalable" and form == "linux" and segments == 1:
