@@ -1,6 +1,6 @@
 """`package.py WHEEL`: install a wheel into an empty environment elsewhere, and run what README.md and docs/index.md show.
 
-Then its optional xarray is installed, and tested: an environment that has it has pandas too, which makes all other tests slower.
+Then its optional xarray is installed and tested: an environment that has it has pandas too, which makes other tests slower.
 
 A command that a page names without its arguments is asked for its help. The table that this prints has exit code and time of
 each. Loading into the running kernel needs root and BTF, but no clang.

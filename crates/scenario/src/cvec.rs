@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn an_end_may_write_several_units_in_a_row() {
-        // As in the sample file of ns-2: the acceptor writes again so long after its last unit.
+        // As in the sample file of ns-2: the acceptor writes again at that offset from its last unit.
         let text = "SEQ 0 2 1 1\n> 250\nt 48877\n< 1024\nt 1082014\n< 1536\n";
         let read = &vectors(text).unwrap()[0].units;
         assert_eq!(read[2].after, After::Sent);

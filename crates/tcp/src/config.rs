@@ -236,7 +236,7 @@ elephan_units::with_defaults! {
         pub ack_division: u16 = 1,
         /// The receiver acknowledges so many segments beyond the last that has arrived (optimistic ACKs; Savage et al. 1999; Sherwood,
         /// Bhattacharjee and Braud 2005), and all below them: what was lost is never repaired, and no loss is seen. It begins with none,
-        /// and each segment that arrives adds one; one that was sent again shows that it went too far, and it begins again. Goodput counts
+        /// and each segment that arrives adds one; one that was retransmitted shows that it went too far, and it begins again. Goodput counts
         /// what has arrived.
         pub optimistic_acks: u32 = 0,
         /// The receiver echoes no mark (RFC 3168, section 7; RFC 3540, section 1).

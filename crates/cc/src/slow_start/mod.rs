@@ -182,7 +182,7 @@ impl SlowStart {
         matches!(self, Self::CarefulResume(resume) if resume.retreats())
     }
 
-    /// A congestion event: the first slow start is over. Returns the window that the event leaves at most, in segments, if it says so.
+    /// A congestion event: the first slow start is over. Returns the window that the event leaves at most, in segments, if it determines one.
     pub fn on_congestion(&mut self, event: &Congestion) -> Option<f64> {
         match self {
             Self::Standard | Self::Limited(_) => {}

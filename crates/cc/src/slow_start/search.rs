@@ -6,7 +6,7 @@
 //! - Time is divided into bins from the first round-trip sample of data on, which is INITIAL_RTT. The draft begins with the connection.
 //! - Line 27 clears the bins that were passed, and not the last one that was filled, as the draft's text says.
 //! - There is a bin more than NUM_BINS, because lines 13 to 17 may look at as many as W + EXTRA_BINS + 1.
-//! - The bins begin anew when too many were passed without an ACK, and when the application limits the window; and the window that it
+//! - The bins are reset when too many were passed without an ACK, and when the application limits the window; and the window that it
 //!   leaves is not below the initial one: version 3.1, the authors' module for Linux (`search_update_bins`, `search_exit_slow_start`).
 //!
 //! Version 4.0, in revisions of 2026 (draft-chung-ccwg-search-09 and later), compares with what was sent, and drains the queue; it is
@@ -25,7 +25,7 @@ parameters! {
         window: f64 = 3.5, 1.0..=100.0, "";
         /// Slow start ends when what was delivered falls short of twice the earlier amount by this share of that: THRESH.
         thresh: f64 = 0.35, 0.0..=1.0, "";
-        /// Bins without an ACK, in units of those of an initial round-trip time, after which all bins begin anew (version 3.1:
+        /// Bins without an ACK, in units of those of an initial round-trip time, after which all bins are reset (version 3.1:
         /// `search_alpha`).
         alpha: f64 = 2.0, 0.0..=1e6, "";
     }
@@ -118,7 +118,7 @@ impl Search {
         }
     }
 
-    /// Fills the bins up to now (lines 24 to 31). Returns false if they begin anew.
+    /// Fills the bins up to now (lines 24 to 31). Returns false if they were reset.
     fn update_bins(&mut self, ack: &Ack) -> bool {
         let duration = self.bin_duration();
         let passed = (ack.now.since(self.bin_end).picos() / duration.picos()).cast_signed() + 1;

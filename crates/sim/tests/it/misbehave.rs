@@ -53,7 +53,7 @@ fn an_honest_flow_is_the_same_to_the_bit_whatever_others_do_elsewhere() {
 
 #[test]
 fn goodput_counts_what_has_arrived_where_losses_are_concealed() {
-    // Nothing is sent again: what is not delivered was lost, a segment of 1448 bytes each.
+    // Nothing is retransmitted: what is not delivered was lost, a segment of 1448 bytes each.
     let outcome = outcome(
         r#"duration = "60 s"
         path = { rate = "20 Mbit/s", rtt = "40 ms", loss = { name = "random", probability = 0.01 } }

@@ -25,7 +25,7 @@ pub struct Optimism {
 impl Optimism {
     /// `[left, right)` arrived, which is not empty: the end of what is acknowledged, in segments of `mss` bytes, at most `most` of them
     /// ahead. Each segment lets it go one further, so that it does not overtake the sender in the slow start, which doubles its rate; one
-    /// below the last that has arrived was sent again, because it had overtaken the sender, which takes no such ACK.
+    /// below the last that has arrived was retransmitted, because it had overtaken the sender, which takes no such ACK.
     fn claim(&mut self, left: u64, right: u64, most: u32, mss: u32) -> u64 {
         let before = self.arrived.last().map_or(0, |run| run.1);
         self.lead = if right <= before { 0 } else { (self.lead + 1).min(most) };
@@ -88,7 +88,7 @@ mod tests {
         let mut optimism = Optimism::default();
         let mut claim =
             |from: u64, to: u64| (optimism.claim(from * 100, to * 100, 3, 100) / 100, optimism.bytes / 100);
-        // Where it ends, and what has arrived. Segment 3 is lost; 1 is sent again, and then 3.
+        // Where it ends, and what has arrived. Segment 3 is lost; 1 is retransmitted, and then 3.
         assert_eq!([claim(0, 1), claim(1, 2), claim(2, 3), claim(4, 5)], [(2, 1), (4, 2), (6, 3), (8, 4)]);
         assert_eq!([claim(1, 2), claim(5, 6), claim(3, 4)], [(5, 4), (7, 5), (6, 6)]);
     }

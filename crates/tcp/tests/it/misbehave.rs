@@ -104,7 +104,7 @@ fn early_acks_go_ahead_of_what_arrives_and_conceal_what_is_lost() {
         tcp.data(number).acks(next, &[]);
         assert_eq!(tcp.end.bytes_delivered(), arrived);
     }
-    // What was sent again shows that the sender takes no such ACKs: what has arrived is acknowledged, and it begins again.
+    // What was retransmitted shows that the sender takes no such ACKs: what has arrived is acknowledged, and it begins again.
     tcp.data(1).acks(5000, &[]).data(5).acks(7000, &[]);
     // The lost segment arrives late, and is delivered, once.
     tcp.data(3).acks(6000, &[]).data(3).acks(6000, &[]);
