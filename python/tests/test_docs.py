@@ -299,14 +299,16 @@ def test_the_page_of_bbr_has_what_its_sweeps_find(tmp_path: Path):
         rows = (re.findall(r"[\d.]+ ± [\d.]+", line) for line in text.splitlines() if line.startswith("|"))
         return [row for row in rows if row]
 
-    def found(folder: str, rows: str, metric: str) -> list[list[str]]:
-        line = f"sweep table results/{folder} --rows {rows} --cols flow.cc --metric {metric} --format md"
+    def found(folder: str, rows: str, metric: str, cols: str = "--cols flow.cc") -> list[list[str]]:
+        line = f"sweep table results/{folder} --rows {rows} {cols} --metric {metric} --format md"
         return intervals(typed(line, tmp_path).stdout)
 
     short, long = (found(folder, "path.rtt", "fairness") for folder in ("bbr-two", "long"))
     told = intervals(Path(page).read_text())
     assert [row[:2] for row in told[:4]] == found("bbr-loss", "path.loss.probability", "goodput")
-    assert told[4:] == [[*row, *later] for row, later in zip(short, long, strict=True)]
+    assert told[4:7] == [[*row, *later] for row, later in zip(short, long, strict=True)]
+    one, other = (found("bbr-beside", "path.buffer", f"goodput.{flow}", "") for flow in (1, 2))
+    assert told[7:] == [[*row, *beside] for row, beside in zip(one, other, strict=True)]
 
 
 @pytest.mark.slow
