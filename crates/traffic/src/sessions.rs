@@ -80,7 +80,7 @@ pub enum Sessions {
 pub struct Drawn {
     /// Mean number of sessions that begin in a second.
     pub per_second: f64,
-    /// Number of requests of a session; rounded, and at least one.
+    /// Number of requests of a session; rounded, at least one, and at most [`Self::MOST_EPOCHS`].
     pub epochs: Distribution,
     /// Payload of a request, bytes; rounded, and at least one.
     pub request: Distribution,
@@ -93,6 +93,9 @@ pub struct Drawn {
 }
 
 impl Drawn {
+    /// The most requests of a session: their data units are drawn when it begins.
+    pub const MOST_EPOCHS: f64 = 1e5;
+
     /// Payload of a session that one end writes, on average: the larger of the two, bytes.
     pub fn mean_bytes(&self) -> f64 {
         self.epochs.mean_count() * self.request.mean().max(self.response.mean())
@@ -103,7 +106,7 @@ impl Drawn {
         let size = |distribution: &Distribution, stream: &mut Stream| {
             distribution.draw(stream).round().max(1.0) as u64
         };
-        let epochs = self.epochs.draw(stream).round().max(1.0) as u64;
+        let epochs = self.epochs.draw(stream).round().clamp(1.0, Self::MOST_EPOCHS) as u64;
         let mut units = Vec::new();
         for epoch in 0..epochs {
             let think = if epoch > 0 { self.think.draw(stream) } else { 0.0 };

@@ -92,7 +92,7 @@ traffic! {
         /// Starts of `vectors` are divided into bins of this length, after scaling, and the bins are shuffled. None means that they are not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub shuffle: Option<Time>,
-        /// Number of requests of a session.
+        /// Number of requests of a session, at most 100,000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub epochs: Option<DistributionFile<f64>>,
         /// Payload of a request.

@@ -86,6 +86,11 @@ fn start(crowd: CrowdFile<'_>, key: &str, network: &mut Network) -> StartFile {
     }
 }
 
+/// The most bins that are shuffled.
+const MOST_BINS: f64 = 1e6;
+/// The most requests of a session, on average, so that few draws reach [`Drawn::MOST_EPOCHS`].
+const MOST_MEAN_EPOCHS: f64 = 1e4;
+
 /// Sessions from connection vectors, with their starts as `load` and `shuffle` have them.
 fn listed(file: &SessionsFile, vectors: &VectorsFile, key: &str) -> Result<Sessions, Mistake> {
     let below = |name: &str| format!("{key}.{name}");
@@ -107,6 +112,14 @@ fn listed(file: &SessionsFile, vectors: &VectorsFile, key: &str) -> Result<Sessi
         .map_err(|mistake| mistake.below(&below("vectors.lines")))?;
     if let Some(load) = file.load {
         scale(&mut vectors, load).map_err(|mistake| mistake.below(&below("load")))?;
+    }
+    let last = vectors.iter().map(|vector| vector.start).max().unwrap_or(Time::ZERO);
+    if let Some(bin) = file.shuffle
+        && last.secs_f64() / bin.secs_f64() > MOST_BINS
+    {
+        let least = last.secs_f64() / MOST_BINS;
+        let expected = format!("{least} s or more, with which there are at most a million bins");
+        return Err(Mistake::new(below("shuffle"), expected, format_args!("\"{bin}\"")));
     }
     Ok(Sessions::Listed { vectors: vectors.into(), bin: file.shuffle })
 }
@@ -161,6 +174,10 @@ fn drawn(file: &SessionsFile, key: &str, network: &mut Network) -> Option<Drawn>
         && shape <= 1.0
     {
         network.wrong(below("epochs.pareto.shape"), "a shape above 1, with which there is a mean", shape);
+        return None;
+    }
+    if epochs.mean() > MOST_MEAN_EPOCHS {
+        network.wrong(below("epochs"), format_args!("a mean of {MOST_MEAN_EPOCHS} at most"), epochs.mean());
         return None;
     }
     let serve = network.note(serve);

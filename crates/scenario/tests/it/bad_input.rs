@@ -417,6 +417,7 @@ fn sessions_have_theirs() {
         sessions.0.load = 0 bit/s => sessions.0.load: expected a rate above zero
         sessions.0.shuffle = 1 s => sessions.0.shuffle: expected no shuffle without vectors
         sessions.0.epochs = 0 => sessions.0.epochs: expected a value above zero
+        sessions.0.epochs = 1e12 => sessions.0.epochs: expected a mean of 10000 at most, found 1000000000000
         sessions.0.epochs = { pareto = { minimum = 1.0, shape = 1.0 } } => sessions.0.epochs.pareto.shape: expected a shape above 1, with which there is a mean, found 1
         sessions.0.response = { pareto = { minimum = "1 kB", shape = 0.9 } } => sessions.0.response.pareto.shape: expected sizes that have a mean, because load asks for it: a Pareto shape above 1, found 0.9
         sessions.0.request = { pareto = { minimum = "1 kB", shape = 0.8 } } => sessions.0.request.pareto.shape: expected sizes that have a mean, because load asks for it: a Pareto shape above 1, found 0.8
@@ -437,6 +438,7 @@ fn sessions_have_theirs() {
         &listed,
         r#"
         sessions.0.shuffle = 0 s => sessions.0.shuffle: expected a time above zero, found "0 s"
+        sessions.0.shuffle = 500 ps => sessions.0.shuffle: expected 0.000000001 s or more, with which there are at most a million bins, found "500 ps"
         sessions.0.load = 0 bit/s => sessions.0.load: expected a rate above zero, and vectors that start at more than one time
         sessions.0.per_second = 3 => sessions.0.per_second: expected no per_second beside vectors
         sessions.0.vectors.lines = ["SEQ 0 1 1 1", "> 5", "< 5"] => sessions.0.vectors.lines.2: expected a time t between two data units, found "< 5"
