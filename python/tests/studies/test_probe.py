@@ -84,13 +84,16 @@ def test_the_interval_of_a_median_covers_it_about_as_often_as_it_says(seed):
     assert sum(hits) >= 175
 
 
-@patient
-@given(st.floats(-1e-4, 1e-4), st.integers(0, 2**32))
-def test_the_drift_of_clocks_is_found_below_jitter(gains, seed):
-    random = np.random.default_rng(seed)
-    at = np.sort(random.uniform(0, 10, 800))
-    delay = 0.02 + random.exponential(1e-4, 800) + gains * at
-    assert abs(drift(at, delay) - gains) < 2e-6
+def test_the_drift_of_clocks_is_found_below_jitter():
+    """The error is a twentieth of what jitter alone would be over 10 s, 1e-5, and has no sign."""
+    random = np.random.default_rng(1)
+    errors = []
+    for gains in random.uniform(-1e-4, 1e-4, 400):
+        at = np.sort(random.uniform(0, 10, 800))
+        delay = 0.02 + random.exponential(1e-4, 800) + gains * at
+        errors.append(drift(at, delay) - gains)
+    assert np.sqrt(np.mean(np.square(errors))) < 6e-7
+    assert abs(np.mean(errors)) < 1e-7
 
 
 @pytest.mark.parametrize("drifts", [0.0, 5e-5])
