@@ -92,9 +92,12 @@ pub struct SlowStart(pub Cc);
 
 impl SlowStart {
     /// What is expected in place of it for this algorithm, if that would ignore it.
-    pub(crate) fn refused_by(&self, cc: &Algorithm) -> Option<String> {
-        (self.0.name == "careful-resume" && cc.governs())
-            .then(|| format!("another, because {} sets its window itself", registered::short(cc.0.name)))
+    pub(crate) fn refused_by(&self, cc: &Algorithm) -> Option<Mistake> {
+        (self.0.name == "careful-resume" && cc.governs()).then(|| {
+            let expected =
+                format!("another, because {} sets its window itself", registered::short(cc.0.name));
+            Mistake::new("slow_start", expected, format_args!("\"{}\"", self.0.name))
+        })
     }
 
     /// The slow start of an algorithm on a stack: that of the file, or HyStart for CUBIC on Linux 6, if the file has none. There the train of

@@ -156,7 +156,7 @@ impl Script {
 
 /// The vectors with the bins of their starts in random order (Fisher and Yates; draft-irtf-iccrg-tcpeval-01, section 2.3.2).
 fn shuffled(vectors: &[Vector], bin: Time, stream: &mut Stream) -> Vec<Vector> {
-    let last = vectors.iter().map(|vector| vector.start).max().unwrap_or(Time::ZERO);
+    let last = vectors.last().map_or(Time::ZERO, |vector| vector.start);
     let mut places: Vec<u64> = (0..=last.picos() / bin.picos()).collect();
     for place in (1..places.len()).rev() {
         places.swap(place, stream.random_range(0..=place));

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from elephan import _core
+from elephan.api.registry import traffic
 from elephan.api.scenario import Scenario
 from elephan.foreign import names
 
 # Tables that stand for flows.
-FLOWS = ("flow", "web", "arrivals", "sessions", "cbr", "on_off")
+FLOWS = tuple(kind.name for kind in traffic())
 
 
 @dataclass(frozen=True)

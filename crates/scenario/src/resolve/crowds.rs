@@ -22,9 +22,7 @@ impl Scenario {
             let placed = topology.place(&common.place, common.count, &key, name, network);
             let (cc, slow_start, tcp) = file.sender();
             let tcp = self.stack(cc, tcp, &key, network);
-            if let Some(expected) = slow_start.refused_by(cc) {
-                network.wrong(format!("{key}.slow_start"), expected, format!("\"{}\"", slow_start.0.name));
-            }
+            network.mistakes.extend(slow_start.refused_by(cc).map(|mistake| mistake.below(&key)));
             let start = start(file, &key, network);
             let start = self.start(start, common.stop, &key, network);
             let members = members(file, &key, network);
@@ -113,15 +111,19 @@ fn listed(file: &SessionsFile, vectors: &VectorsFile, key: &str) -> Result<Sessi
     if let Some(load) = file.load {
         scale(&mut vectors, load).map_err(|mistake| mistake.below(&below("load")))?;
     }
-    let last = vectors.iter().map(|vector| vector.start).max().unwrap_or(Time::ZERO);
     if let Some(bin) = file.shuffle
-        && last.secs_f64() / bin.secs_f64() > MOST_BINS
+        && last_start_s(&vectors) / bin.secs_f64() > MOST_BINS
     {
-        let least = last.secs_f64() / MOST_BINS;
+        let least = last_start_s(&vectors) / MOST_BINS;
         let expected = format!("{least} s or more, with which there are at most a million bins");
         return Err(Mistake::new(below("shuffle"), expected, format_args!("\"{bin}\"")));
     }
     Ok(Sessions::Listed { vectors: vectors.into(), bin: file.shuffle })
+}
+
+/// When the last of vectors starts, which are in order of their starts, in s.
+fn last_start_s(vectors: &[Vector]) -> f64 {
+    vectors.last().map_or(0.0, |vector| vector.start.secs_f64())
 }
 
 /// Scales the starts of vectors so that from the first to the last the busier direction is offered `load`
@@ -130,7 +132,7 @@ fn scale(vectors: &mut [Vector], load: Rate) -> Result<(), Mistake> {
     let totals = vectors.iter().map(Vector::bytes).fold([0.0; 2], |sums: [f64; 2], [sent, received]| {
         [sums[0] + sent as f64, sums[1] + received as f64]
     });
-    let last = vectors.iter().map(|vector| vector.start).max().unwrap_or(Time::ZERO).secs_f64();
+    let last = last_start_s(vectors);
     let seconds = totals[0].max(totals[1]) * 8.0 / load.bits_per_sec() as f64;
     if !(last > 0.0 && seconds > 0.0 && seconds < 1e7) {
         let expected = "a rate above zero, and vectors that start at more than one time";

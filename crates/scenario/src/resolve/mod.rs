@@ -158,9 +158,7 @@ impl Scenario {
         let tcp = self.stack(&file.cc, &file.tcp, key, network)?;
         let start = self.start(file.start, file.stop, key, network);
         let demand = demand(file, key, tcp.mss(), network)?;
-        if let Some(expected) = file.slow_start.refused_by(&file.cc) {
-            network.wrong(format!("{key}.slow_start"), expected, format!("\"{}\"", file.slow_start.0.name));
-        }
+        network.mistakes.extend(file.slow_start.refused_by(&file.cc).map(|mistake| mistake.below(key)));
         Some(FlowTable {
             label: file.label.clone().unwrap_or_else(|| registered::short(file.cc.0.name)),
             cc: file.cc.0.clone(),

@@ -7,6 +7,7 @@ from elephan import _core
 from elephan.api import changes
 from elephan.api.pictures.data import Mark
 from elephan.api.pictures.samples import Recorded
+from elephan.api.registry import traffic
 from elephan.api.scenario import Scenario
 
 # More marks than this would hide the lines. The chart then states how many there are.
@@ -84,7 +85,7 @@ def _stops(document: Mapping[str, Any]) -> Iterator[Mark]:
             for one in range(number, number + count):
                 yield Mark(_core.seconds(str(table["stop"])), f"flow {one} stops")
         number += count
-    for kind in ("web", "arrivals", "sessions", "cbr", "on_off"):
+    for kind in (one.name for one in traffic() if one.name != "flow"):
         for table in document.get(kind, ()):
             if table.get("stop") is not None:
                 yield Mark(_core.seconds(str(table["stop"])), f"{table.get('label') or kind} stops")
